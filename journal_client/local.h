@@ -1,0 +1,42 @@
+/*
+ * The embedded store: one folder, one process.
+ *
+ *   DIR/LOCK                                     flock()ed by the owner, holds its pid
+ *   DIR/sluice.db                                SQLite (WAL, synchronous=FULL): specs, revisions,
+ * commit ends, fragments, key-values DIR/fragments/<journal>/<begin>-<end>-<sha1>.raw   closed
+ * fragments, laid out as a Gazette file:// store does DIR/open/<journal>/<begin>.open the growing
+ * fragment; bytes behind the committed end are cut at recovery
+ *   DIR/index/<journal>/<begin>-<end>.idx        block index of a closed fragment; rebuilt when
+ * missing or damaged
+ *
+ * Commit of a group: write all parts, fsync each touched open file, one SQLite transaction (the
+ * commit record); then bytes become readable and answers go out. Single node; that is its honest
+ * limit.
+ */
+#pragma once
+
+#include "journal_client/store.h"
+
+struct jc_local_opts {
+    const char *dir;           /* created when missing */
+    const struct clock *clock; /* NULL = the system's */
+    jc_probe_fn *probe;        /* required; gives kind and clock of each line */
+    void *probe_arg;
+    unsigned io_threads; /* 0 = 2 */
+    bool read_only; /* no lock is taken for writing, nothing is changed; refused while an owner runs
+                     */
+    int64_t fragment_bytes;  /* default for specs that say 0; 0 = 64 MiB */
+    int64_t housekeeping_ms; /* period of closing by age, retention and checkpoint; 0 = 1000 */
+};
+
+/* E_BUSY: another process owns the folder (why names its pid). E_CORRUPT, E_IO, E_VERSION (folder
+ * of a newer program). why: caller's buffer for one line of explanation, may be NULL. Blocks while
+ * it recovers. */
+MUST_USE int jc_local_open(const struct jc_local_opts *o, struct jc_store **out, char *why,
+                           size_t why_bytes);
+
+/* Verifies a folder that nobody owns: every fragment's SHA-1 and name, contiguity, whole lines,
+ * commit ends, index. report is called for each fault (text borrowed). Returns the number of
+ * faults, or a negative E_*. */
+MUST_USE int jc_local_check(const char *dir, jc_probe_fn *probe, void *probe_arg,
+                            void (*report)(void *arg, const char *text), void *arg);

@@ -1,0 +1,25 @@
+/* Kafka's codecs over whole record sections. The numbers are those of the batch's attributes. */
+#pragma once
+
+#include "base/blob.h"
+#include "base/err.h"
+#include "base/span.h"
+
+enum kp_codec {
+    KP_CODEC_NONE = 0,
+    KP_CODEC_GZIP = 1,
+    KP_CODEC_SNAPPY = 2,
+    KP_CODEC_LZ4 = 3,
+    KP_CODEC_ZSTD = 4
+};
+
+/* "none", "gzip", "snappy", "lz4", "zstd"; E_INVALID. */
+MUST_USE int kp_codec_parse(struct span name, enum kp_codec *out);
+const char *kp_codec_name(enum kp_codec c);
+
+/* Appends the compressed form to out (a new blob; head_room bytes are left free, zeroed, in front).
+ * snappy is written in the xerial framing that Java writes; lz4 as an LZ4 frame with independent 64
+ * KiB blocks. KP_CODEC_NONE: E_INVALID. */
+MUST_USE int kp_compress(enum kp_codec c, struct span in, size_t head_room, struct blob **out);
+/* max: refuses to yield more bytes (E_LIMIT). Reads both raw and xerial snappy. E_SYNTAX. */
+MUST_USE int kp_decompress(enum kp_codec c, struct span in, size_t max, struct blob **out);
