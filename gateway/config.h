@@ -1,0 +1,38 @@
+/* Settings of the gateway, filled by app/ from flags, environment and file. Owner: immutable after
+ * start. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gw_listen {
+    const char *host; /* numeric address or name to bind */
+    uint16_t port;    /* 0 = any free port */
+    bool tls;         /* refused at start until the TLS listener exists */
+    bool sasl;
+};
+
+struct gw_config {
+    const struct gw_listen *kafka; /* at least one */
+    size_t kafka_n;
+    const char *advertise_host; /* NULL: the address of the listener that the client came in by */
+    uint16_t advertise_port;    /* 0: that listener's port */
+    struct gw_listen admin;
+    unsigned workers;         /* >= 1 */
+    unsigned load_threads;    /* threads that load and encode blocks; >= 1 */
+    size_t cache_bytes;       /* budget of the batch cache */
+    unsigned partitions;      /* of a collection that a first publish creates */
+    unsigned max_connections; /* in all; one more is closed at accept */
+    size_t max_request_bytes; /* a longer frame closes the connection */
+    size_t max_ingest_bytes;  /* body of one publish request */
+    size_t conn_output_bytes; /* unsent bytes per connection above which no further request is read;
+                                 also caps one fetch answer */
+    int64_t idle_ms;          /* a connection without traffic is closed */
+    int64_t
+        stall_ms; /* a started frame, or an unread answer, without progress for so long closes */
+    int64_t drain_ms; /* how long a stop waits for running requests */
+    unsigned max_fetch_sessions;
+    bool read_only_catalog; /* a catalog is given: unknown collections are not created by publish */
+    const char *cluster_id; /* Metadata, DescribeCluster; stable over restarts */
+};

@@ -1,0 +1,31 @@
+/*
+ * One journal as a Kafka partition: what all workers share about it. Counted; lives as long as a
+ * view or a request needs it. Heads are kept as the maximum of all that was ever seen, so that no
+ * two answers of this process contradict each other (O5).
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "journal_client/store.h"
+
+struct gw_part {
+    atomic_uint refs;
+    const struct jc_journal
+        *journal;          /* any revision of one create revision: names the same bytes */
+    uint64_t id;           /* unique in this process, never reused: the cache's key */
+    pthread_mutex_t lock;  /* leaf */
+    bool known;            /* lock: heads arrived at least once */
+    struct jc_heads heads; /* lock */
+};
+
+/* The caller owns one reference; takes its own reference of the journal. */
+MUST_USE int gw_part_new(const struct jc_journal *j, struct gw_part **out);
+struct gw_part *gw_part_ref(struct gw_part *p);
+void gw_part_unref(struct gw_part *p);
+/* Any thread. Merges newer heads in (each field only forward). */
+void gw_part_update(struct gw_part *p, const struct jc_heads *heads);
+/* Any thread. False while no heads are known (a view never shows such a part). */
+bool gw_part_heads(struct gw_part *p, struct jc_heads *out);

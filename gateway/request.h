@@ -1,0 +1,68 @@
+/*
+ * One request on its way through a worker: decoded, handed to its API's handler, answered in
+ * arrival order. Owner: worker. A handler answers at once (request_reply) or parks: it sets
+ * `cancel` and returns 0; whoever completes it calls request_reply later, on the worker's thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "gateway/kafka_errors.h"
+#include "gateway/worker.h"
+#include "kafka_proto/kp.h"
+#include "kafka_proto/kp_messages.h"
+
+struct request {
+    struct conn *conn; /* lives longer than the request */
+    struct worker *w;
+    struct arena arena; /* for everything that lives as long as the request */
+    struct blob *frame; /* the bytes that decoded spans borrow from */
+    struct kp_request_header header;
+    const struct kp_api *api;
+    void *body; /* the decoded request struct of api */
+    int64_t received_ms;
+    /* Parked requests only: the connection closes. The handler's state must be let go of;
+     * request_reply must not be called any more. Called on the worker's thread, at most once. */
+    void (*cancel)(struct request *rq);
+    void *park; /* the handler's */
+    /* private to request.c and conn.c */
+    TAILQ_ENTRY(request) link;
+    struct evbuffer *out; /* the encoded answer, once done */
+    size_t out_bytes;
+    bool done;
+    bool close_after;
+};
+
+/* 0: answered or parked. Negative: no answer is possible; the connection is closed and the error
+ * counted. */
+typedef int gw_handler(struct request *rq);
+
+/* Encodes resp (the response struct of rq->api) and queues it; rq may be freed inside: do not touch
+ * it afterwards. On failure the connection is closed (the answer would be malformed), which is
+ * logged and counted. resp and what it points to are borrowed for the call; record pieces' blobs
+ * are referenced by the output. */
+void request_reply(struct request *rq, const void *resp);
+/* Same, without any answer: closes the connection after the answers before it were sent. */
+void request_abort(struct request *rq, int err);
+/* A zeroed and defaulted response struct of rq->api in the arena; NULL when out of memory. */
+MUST_USE void *request_response(struct request *rq);
+/* The principal of the connection; "" while authentication does not exist. */
+const char *request_principal(const struct request *rq);
+/* Address that this client should be told to connect to. */
+void request_advertised(const struct request *rq, const char **host, uint16_t *port);
+
+/* Handlers, one file per API group. */
+gw_handler handle_api_versions, handle_metadata, handle_find_coordinator, handle_describe_configs,
+    handle_describe_cluster, handle_describe_topic_partitions, handle_produce, handle_refuse_admin;
+gw_handler handle_fetch, handle_list_offsets, handle_offset_for_leader_epoch;
+
+/* fetch engine life cycle, per worker (called by worker.c on the worker's thread) */
+MUST_USE int fetch_worker_start(struct worker *w);
+void fetch_worker_stop(struct worker *w);
+/* The worker's view was just swapped: parks on partitions that are gone or changed their epoch or
+ * bound must be looked at again. */
+void fetch_worker_view_changed(struct worker *w, const struct gw_view *old_view);
+/* Draining: answer all long polls now. */
+void fetch_worker_drain(struct worker *w);

@@ -1,0 +1,57 @@
+/*
+ * What there is to read: an immutable, counted snapshot of all topics. Built on the control thread
+ * from the store's listing (and, later, the catalog), posted to every worker, which swaps its own
+ * reference between events.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/span.h"
+#include "gateway/part.h"
+#include "kafka_proto/compress.h"
+#include "kafka_proto/kp.h"
+#include "schema/key.h"
+
+/* Which documents are visible: content with min_clock <= clock <= max_clock (both inclusive; O3,
+ * design section 6). A document without a UUID has clock 0. */
+struct gw_bound {
+    uint64_t min_clock;
+    uint64_t max_clock;
+};
+
+/* How documents become records. Equal contents <=> equal id, so that the id is a cache key.
+ * Immutable, lives as long as the gateway. */
+struct gw_encoder {
+    uint32_t id;
+    struct sc_key *key; /* NULL: null record keys */
+    enum kp_codec codec;
+};
+
+/* Owner: immutable, part of a view. */
+struct gw_topic {
+    const char *name;       /* as clients see it */
+    const char *collection; /* value of estuary.dev/collection */
+    struct kp_uuid id;      /* O12 */
+    int32_t epoch;          /* O11: backfill counter + 1 + generation */
+    struct gw_bound bound;
+    const struct gw_encoder *encoder;
+    size_t parts_n; /* index = rank by (create revision, name) (O13) */
+    struct gw_part **parts;
+};
+
+struct gw_view {
+    atomic_uint refs;
+    int64_t revision; /* rises with each view of this process */
+    size_t topics_n;
+    const struct gw_topic *topics; /* by name, byte order */
+    const struct gw_topic **by_id; /* by id, byte order */
+};
+
+const struct gw_view *gw_view_ref(const struct gw_view *v);
+void gw_view_unref(const struct gw_view *v); /* NULL is allowed */
+/* Borrow, lives as long as the view; NULL when there is none. */
+const struct gw_topic *gw_view_topic(const struct gw_view *v, struct span name);
+const struct gw_topic *gw_view_topic_by_id(const struct gw_view *v, const struct kp_uuid *id);
