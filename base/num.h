@@ -10,7 +10,7 @@
 
 MUST_USE int num_parse_i64(struct span s, int64_t *out); /* E_SYNTAX, E_RANGE */
 MUST_USE int num_parse_u64(struct span s, uint64_t *out);
-/* Exactly 2*n/2 lower-case hex digits for the whole span (1..16 digits). */
+/* 1 to 16 lower-case hex digits, nothing else; E_SYNTAX otherwise. */
 MUST_USE int num_parse_hex(struct span s, uint64_t *out);
 /* "64KiB", "10MB", "1GiB", plain bytes. */
 MUST_USE int num_parse_bytes(struct span s, uint64_t *out);
