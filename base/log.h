@@ -35,10 +35,21 @@ struct log_field {
 /* An errno value: printed by strerror_r. */
 #define LF_ERRNO(x) ((struct log_field){.key = "errno", .kind = LOG_F_ERRNO, .v.i = (int64_t)(x)})
 
+/* Default: LOG_INFO and text. Call it before threads start; later calls are safe but not ordered
+ * with lines already on their way. */
 void log_setup(enum log_level min, enum log_format format);
+/* Where lines go; borrowed, default STDERR_FILENO. For tests. */
+void log_set_fd(int fd);
+struct clock;
+/* Time for stamps and rates; borrowed, must outlive all logging. Forgets all rates. For tests. */
+void log_set_clock(const struct clock *clock);
 bool log_enabled(enum log_level level);
 void log_event_fields(enum log_level level, const char *event, const struct log_field *fields,
                       size_t n);
+/* At most LOG_PEER_BURST lines of one event at once and LOG_PEER_PER_SECOND on average. The next
+ * line that passes carries dropped=N. */
+#define LOG_PEER_BURST      20
+#define LOG_PEER_PER_SECOND 2
 void log_peer_fields(enum log_level level, const char *event, const struct log_field *fields,
                      size_t n);
 
