@@ -3,14 +3,19 @@
  * build tree: one struct per message and descriptor tables; one decoder and one encoder interpret
  * them. No I/O; pure; any thread.
  *
- * Generated names, for API `Fetch`:  struct kp_fetch_req, struct kp_fetch_resp; nested arrays and
- * structs are named by their path of field names: kp_fetch_req_topics,
- * kp_fetch_req_topics_partitions, kp_fetch_resp_responses_partitions, ... Field names are Kafka's
- * own in snake_case. Types: bool, int8..int64, uint16, float64 -> C types     uuid -> struct
- * kp_uuid string, bytes -> struct span (p == NULL: null)    records -> struct kp_records
- *   []T -> T *name; int32_t name_n;  (-1: null)       nullable struct -> T *name (NULL: null);
- * plain nested struct -> T name Descriptors: kp_fetch_req_desc, kp_fetch_resp_desc. Enum:
- * KP_API_FETCH = 1.
+ * Generated names (kafka_proto/kp_messages.h), for API `Fetch`: struct kp_fetch_req and struct
+ * kp_fetch_resp; nested arrays and structs are named by their path of field names:
+ * kp_fetch_req_topics, kp_fetch_req_topics_partitions, kp_fetch_resp_responses_partitions, ... Each
+ * struct kp_X has a descriptor kp_X_desc. Keys: KP_API_FETCH = 1.
+ *
+ * Field names are Kafka's own in snake_case: a capital starts a word unless it follows a capital
+ * and no lower-case letter follows it. Types:
+ *   bool, int8 .. int64    C types           uuid           struct kp_uuid
+ *   string, bytes          struct span       records        struct kp_records
+ *   []T                    T *name; int32_t name_n;  (-1: null)
+ *   nested struct          T name;           nullable nested struct   T *name;  (NULL: null)
+ * A span with p == NULL is null and thus refused where the field is not nullable: start from
+ * kp_defaults() or kp_array(), and give an empty string a non-NULL pointer.
  */
 #pragma once
 
@@ -92,6 +97,9 @@ MUST_USE int kp_decode(const struct kp_desc *d, int16_t version, struct reader *
                        void *out);
 /* Fills a struct with the defaults of its fields; do this before filling a response by hand. */
 void kp_defaults(const struct kp_desc *d, void *out);
+/* An array of n structs of that kind, each with its defaults, e.g.
+ * kp_array(&kp_fetch_resp_responses_desc, a, n). NULL: out of memory or over the arena's budget. */
+MUST_USE void *kp_array(const struct kp_desc *d, struct arena *a, size_t n);
 
 /* A place in the encoded bytes where blob bytes belong. */
 struct kp_splice {
