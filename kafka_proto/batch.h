@@ -44,12 +44,15 @@ struct kp_batch {
 struct kp_batch_writer {
     struct blob *b;
     int64_t base_offset, last_offset;
-    int64_t base_timestamp, max_timestamp;
+    int64_t base_timestamp, min_timestamp, max_timestamp;
     int32_t records;
 };
 
 void kp_batch_writer_init(struct kp_batch_writer *w);
 void kp_batch_writer_fini(struct kp_batch_writer *w);
+/* A hint: the batch will grow to about this many bytes (records as they stand, uncompressed).
+ * Spares the copies of growing step by step; a failure to allocate is ignored here. */
+void kp_batch_writer_reserve(struct kp_batch_writer *w, size_t bytes);
 /* Bytes the batch would have if finished now, uncompressed (0 while empty). */
 size_t kp_batch_writer_bytes(const struct kp_batch_writer *w);
 /* True when the record can join: offsets rise and the spans of offsets and of milliseconds stay
@@ -59,7 +62,9 @@ bool kp_batch_writer_fits(const struct kp_batch_writer *w, int64_t offset, int64
  * the record is not added. */
 MUST_USE int kp_batch_writer_add(struct kp_batch_writer *w, const struct kp_record *rec);
 /* Finishes a batch of at least one record with leader epoch -1 and lastOffsetDelta = the last
- * record's delta, compresses unless the result would be larger. The writer is empty afterwards. */
+ * record's delta; compresses unless that would not make it smaller (its attributes then say none).
+ * The writer is empty afterwards; on E_NOMEM it is as it was, so that another codec may be tried.
+ * Bytes that growing left unused are given back. */
 MUST_USE int kp_batch_writer_finish(struct kp_batch_writer *w, enum kp_codec codec,
                                     struct kp_batch *out);
 void kp_batch_fini(struct kp_batch *b);
@@ -72,9 +77,8 @@ MUST_USE int kp_batch_control(int64_t offset, int64_t timestamp, struct kp_batch
  * bytes. */
 void kp_batch_patch(const struct kp_batch *b, int32_t leader_epoch, uint8_t out[KP_BATCH_PATCH]);
 
-/* --- reader
- * --------------------------------------------------------------------------------------------------------
- */
+/* --- reader: for tests, tools and produce --- */
+
 struct kp_batch_view {
     int64_t base_offset, last_offset, base_timestamp, max_timestamp;
     int32_t leader_epoch, records;
@@ -84,9 +88,9 @@ struct kp_batch_view {
     size_t size;         /* bytes of the whole batch in the input */
     struct span payload; /* the records section, as it stands */
 };
-/* Parses and verifies (magic 2, lengths, CRC) the batch at the start of the input. E_SHORT: the
- * input ends inside it (a partial trailing batch is legal in Fetch). E_CORRUPT: CRC. E_SYNTAX.
- * E_VERSION: other magic. */
+/* payload borrows from the input. Parses and verifies (magic 2, lengths, CRC) the batch at the
+ * start of the input. E_SHORT: the input ends inside it (a partial trailing batch is legal in
+ * Fetch). E_CORRUPT: CRC. E_SYNTAX. E_VERSION: other magic. */
 MUST_USE int kp_batch_parse(struct span in, struct kp_batch_view *out);
 
 /* Iterates the records of an uncompressed payload. Zero-initialise; at most `headers_max` headers
@@ -98,7 +102,8 @@ struct kp_record_iter {
 };
 void kp_record_iter_init(struct kp_record_iter *it, const struct kp_batch_view *v,
                          struct span payload);
-/* E_NOTFOUND after the last; E_SYNTAX; E_TRAILING when bytes are left behind it. */
+/* Key, value and headers borrow from the payload. E_NOTFOUND after the last; E_SYNTAX; E_LIMIT;
+ * E_TRAILING when bytes are left behind the last. After an error the iterator may not be used. */
 MUST_USE int kp_record_next(struct kp_record_iter *it, struct kp_record *out,
                             struct kp_header *headers, size_t headers_max);
 
