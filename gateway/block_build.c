@@ -1,0 +1,274 @@
+/*
+ * One pass over a block's lines: where is the UUID, is the document visible, append it to the
+ * running batch. The writer copies each document once; nothing else is copied. Knows no cache, no
+ * store and no clock: pure, any thread.
+ */
+#include "gateway/block_build.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "journal_client/uuid.h"
+
+/* What a record adds to a batch besides its key and value: varints of at most 5 and 10 bytes. */
+#define RECORD_HEAD_MAX 40
+
+void gw_doc_look(struct span line, struct sc_uuid_hint *hint, struct jc_doc_info *out)
+{
+    struct span text;
+    struct jc_uuid uuid;
+    size_t i = 0;
+
+    *out = (struct jc_doc_info){.kind = JC_DOC_CONTENT};
+    while (i < line.n && (line.p[i] == ' ' || line.p[i] == '\t' || line.p[i] == '\r'))
+        i++;
+    if (i == line.n) {
+        out->kind = JC_DOC_BLANK;
+        return;
+    }
+    if (sc_uuid_find(line, hint, &text) < 0 || jc_uuid_parse(text, &uuid) < 0)
+        return;
+    out->clock = uuid.clock;
+    out->flags = uuid.flags;
+    memcpy(out->producer, uuid.producer, sizeof out->producer);
+    if (!jc_flags_content(uuid.flags))
+        out->kind = JC_DOC_HIDDEN;
+}
+
+/* Walks the lines of a block by rising offset. Zero-initialise, set block and from. */
+struct line_iter {
+    const struct jc_block *block;
+    int64_t from; /* lines whose last byte lies below are skipped */
+    size_t segment;
+    size_t at; /* within the segment */
+};
+
+/* False at the end. *offset: of the line's newline. */
+static bool line_next(struct line_iter *it, struct span *line, int64_t *offset)
+{
+    while (it->segment < it->block->segments_n) {
+        const struct jc_segment *s = &it->block->segments[it->segment];
+        const uint8_t *p = s->bytes->data + it->at;
+        size_t left = s->bytes->len - it->at;
+        const uint8_t *nl = left == 0 ? NULL : memchr(p, '\n', left);
+
+        if (nl == NULL) { /* a tail without newline is no document yet */
+            it->segment++;
+            it->at = 0;
+            continue;
+        }
+        *line = span_of(p, (size_t)(nl - p));
+        *offset = s->offset + (int64_t)it->at + (nl - p);
+        it->at += line->n + 1;
+        if (*offset >= it->from)
+            return true;
+    }
+    return false;
+}
+
+static bool clock_visible(const struct gw_bound *bound, uint64_t clock)
+{
+    return clock >= bound->min_clock && clock <= bound->max_clock;
+}
+
+/* Owner: one gw_block_build. */
+struct builder {
+    const struct gw_build *how;
+    struct kp_batch_writer writer;
+    struct writer key; /* reused for each document */
+    struct kp_batch *done;
+    size_t n;
+    size_t cap;
+};
+
+static int flush_batch(struct builder *b)
+{
+    if (kp_batch_writer_bytes(&b->writer) == 0)
+        return 0;
+    if (b->n == b->cap) {
+        size_t cap = b->cap == 0 ? 8 : b->cap * 2;
+        struct kp_batch *grown = mem_realloc(b->done, cap * sizeof *grown);
+        if (grown == NULL)
+            return E_NOMEM;
+        b->done = grown;
+        b->cap = cap;
+    }
+    int err = kp_batch_writer_finish(&b->writer, b->how->codec, &b->done[b->n]);
+    if (err == 0)
+        b->n++;
+    return err;
+}
+
+/* The record key of a document: null when it has none to give. E_NOMEM. */
+static int record_key(struct builder *b, struct span doc, struct span *out)
+{
+    struct span which;
+
+    *out = (struct span){NULL, 0};
+    if (b->how->key == NULL)
+        return 0;
+    if (b->key.b != NULL)
+        b->key.b->len = 0;
+    int err = sc_key_text(b->how->key, doc, &b->key, &which);
+    if (err == E_NOMEM || wr_err(&b->key) == E_NOMEM)
+        return E_NOMEM;
+    if (err == 0 && wr_err(&b->key) == 0 && b->key.b != NULL)
+        *out = blob_span(b->key.b);
+    return 0;
+}
+
+static int add_document(struct builder *b, struct span doc, int64_t offset, uint64_t clock,
+                        size_t bytes_left)
+{
+    struct kp_record rec = {.offset = offset, .timestamp = jc_clock_unix_ms(clock), .value = doc};
+    size_t have = kp_batch_writer_bytes(&b->writer);
+    int err = record_key(b, doc, &rec.key);
+
+    if (err < 0)
+        return err;
+    size_t need = doc.n + rec.key.n + RECORD_HEAD_MAX;
+    bool crosses = b->how->cut_at > 0 && have > 0 && offset >= b->how->cut_at &&
+                   b->writer.last_offset < b->how->cut_at;
+    if (have > 0 && (crosses || have + need > GW_BATCH_BYTES ||
+                     !kp_batch_writer_fits(&b->writer, offset, rec.timestamp))) {
+        if ((err = flush_batch(b)) < 0)
+            return err;
+        have = 0;
+    }
+    if (have == 0) {
+        /* the batch grows to GW_BATCH_BYTES at most, or holds this one document */
+        size_t room = bytes_left + bytes_left / 4 + need;
+        if (room > GW_BATCH_BYTES)
+            room = need > GW_BATCH_BYTES ? need : GW_BATCH_BYTES;
+        kp_batch_writer_reserve(&b->writer, room + KP_BATCH_HEAD);
+    }
+    return kp_batch_writer_add(&b->writer, &rec);
+}
+
+struct gw_blockbatches *gw_blockbatches_ref(struct gw_blockbatches *b)
+{
+    atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+    return b;
+}
+
+void gw_blockbatches_unref(struct gw_blockbatches *b)
+{
+    if (b == NULL || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    for (size_t i = 0; i < b->n; i++)
+        kp_batch_fini(&b->batches[i]);
+    mem_free(b);
+}
+
+size_t gw_blockbatches_find(const struct gw_blockbatches *b, int64_t offset)
+{
+    size_t low = 0, high = b->n;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (b->batches[mid].last_offset >= offset)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return low;
+}
+
+/* Old batches by reference, then the new ones, which move in. */
+static int assemble(struct builder *b, const struct jc_block *block,
+                    const struct gw_blockbatches *old, int64_t content_end,
+                    struct gw_blockbatches **out)
+{
+    size_t old_n = old == NULL ? 0 : old->n;
+    size_t n = old_n + b->n;
+    struct gw_blockbatches *e = mem_alloc(sizeof *e + n * sizeof e->batches[0]);
+
+    if (e == NULL)
+        return E_NOMEM;
+    atomic_init(&e->refs, 1);
+    e->read_to = block->read_to;
+    e->sealed = block->sealed;
+    e->content_end = content_end;
+    e->n = n;
+    e->bytes = sizeof *e + n * sizeof e->batches[0];
+    for (size_t i = 0; i < n; i++) {
+        if (i < old_n) {
+            e->batches[i] = old->batches[i];
+            (void)blob_ref(e->batches[i].bytes);
+        } else {
+            e->batches[i] = b->done[i - old_n];
+        }
+        e->bytes += sizeof(struct blob) + e->batches[i].bytes->cap;
+    }
+    b->n = 0; /* moved */
+    *out = e;
+    return 0;
+}
+
+int gw_block_build(const struct gw_build *how, const struct jc_block *block,
+                   const struct gw_blockbatches *old, struct gw_blockbatches **out)
+{
+    struct builder b = {.how = how};
+    struct line_iter it = {.block = block, .from = how->from};
+    struct sc_uuid_hint hint = {0};
+    int64_t content_end = old == NULL ? 0 : old->content_end;
+    struct span line;
+    int64_t offset;
+    int err = 0;
+
+    *out = NULL;
+    kp_batch_writer_init(&b.writer);
+    wr_init(&b.key, INT32_MAX);
+    ASSERT(old == NULL || old->n == 0 || old->batches[old->n - 1].last_offset < how->from);
+    while (line_next(&it, &line, &offset)) {
+        struct jc_doc_info info;
+
+        gw_doc_look(line, &hint, &info);
+        if (info.kind != JC_DOC_CONTENT)
+            continue;
+        content_end = offset + 1;
+        if (!clock_visible(&how->bound, info.clock))
+            continue;
+        size_t left =
+            it.segment < block->segments_n ? block->segments[it.segment].bytes->len - it.at : 0;
+        if ((err = add_document(&b, line, offset, info.clock, left)) < 0)
+            goto out;
+    }
+    if ((err = flush_batch(&b)) < 0)
+        goto out;
+    err = assemble(&b, block, old, content_end, out);
+out:
+    for (size_t i = 0; i < b.n; i++)
+        kp_batch_fini(&b.done[i]);
+    mem_free(b.done);
+    kp_batch_writer_fini(&b.writer);
+    wr_fini(&b.key);
+    return err;
+}
+
+int gw_block_look_time(const struct gw_time_look *look, const struct jc_block *block,
+                       int64_t *offset, int64_t *timestamp)
+{
+    struct line_iter it = {.block = block, .from = look->from};
+    struct sc_uuid_hint hint = {0};
+    bool found = false;
+    struct span line;
+    int64_t at;
+
+    while (line_next(&it, &line, &at) && at < look->end) {
+        struct jc_doc_info info;
+
+        gw_doc_look(line, &hint, &info);
+        if (info.kind != JC_DOC_CONTENT || !clock_visible(&look->bound, info.clock))
+            continue;
+        int64_t ms = jc_clock_unix_ms(info.clock);
+        if (look->largest ? (found && ms <= *timestamp) : ms < look->min_ms)
+            continue;
+        *offset = at;
+        *timestamp = ms;
+        found = true;
+        if (!look->largest)
+            break;
+    }
+    return found ? 0 : E_NOTFOUND;
+}
