@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "base/blob.h"
-#include "base/clock.h"
 #include "base/executor.h"
 #include "base/mailbox.h"
 #include "journal_client/store.h"
@@ -31,7 +30,8 @@ struct publisher_opts {
     size_t max_body_bytes;      /* one request [64 MiB] */
     size_t max_document_bytes;  /* one document [64 MiB] */
     size_t max_in_flight_bytes; /* bodies of all running requests; more is answered 503 [256 MiB] */
-    int64_t idempotency_ms;     /* how long an Idempotency-Key is remembered [7 days] */
+    int64_t idempotency_ms;     /* how long an Idempotency-Key is remembered, counted from the
+                                   transaction's own clock [7 days] */
 };
 
 enum publish_form {
