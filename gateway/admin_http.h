@@ -33,6 +33,10 @@ struct admin_host {
     const struct gw_view *(*view)(void *arg);
     /* NULL: everything works. Else why not, for /readyz: static text, e.g. "draining". */
     const char *(*unready)(void *arg);
+    /* Posts task to control once clients can see the collection as a topic with at least parts_n
+     * partitions: a publish that created it is answered only then. Every task must
+     * be posted at some time, also when the server ends. NULL: no waiting. */
+    void (*await_topic)(void *arg, const char *collection, size_t parts_n, struct task *task);
     void *arg;
 };
 

@@ -58,10 +58,12 @@ struct publish_req {
 
 /* An answer as HTTP has it; the command line reads the same. Borrowed for the callback. */
 struct publish_answer {
-    int status;           /* 200, 400, 404, 409, 413, 422, 500, 503, 507 */
-    struct span json;     /* one object, see docs/ingest.md */
-    bool replayed;        /* the stored answer of an earlier request with this key */
-    unsigned retry_after; /* seconds; 0: none */
+    int status;             /* 200, 400, 404, 409, 413, 422, 500, 503, 507 */
+    struct span json;       /* one object, see docs/ingest.md */
+    bool replayed;          /* the stored answer of an earlier request with this key */
+    unsigned retry_after;   /* seconds; 0: none */
+    const char *collection; /* on success: its name, and how many partitions it has; else NULL, 0 */
+    size_t partitions;
 };
 
 typedef void publish_fn(void *arg, const struct publish_answer *answer);

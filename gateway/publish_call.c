@@ -73,6 +73,10 @@ static void call_answer(struct publish_call *c, int status, struct span json)
     if (a.status == 503)
         a.retry_after = 1;
     a.replayed = status == 200 && c->stored != NULL;
+    if (status == 200 && c->layout != NULL) {
+        a.collection = c->layout->collection;
+        a.partitions = c->layout->n;
+    }
     if (a.status == 400 || a.status == 409 || a.status == 413 || a.status == 422)
         metric_add(M_PUBLISH_REFUSED, 1);
     c->done(c->arg, &a);

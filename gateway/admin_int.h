@@ -1,0 +1,119 @@
+/*
+ * Private parts of the admin listener. Everything is the control thread's.
+ */
+#pragma once
+
+#include <sys/queue.h>
+
+#include <event2/event.h>
+#include <event2/http.h>
+
+#include "base/arena.h"
+#include "base/writer.h"
+#include "gateway/admin_http.h"
+
+/* --- targets (admin_path.c, pure) --- */
+
+enum admin_route {
+    ADMIN_STATUS,      /* / */
+    ADMIN_HEALTHZ,     /* /healthz */
+    ADMIN_READYZ,      /* /readyz */
+    ADMIN_METRICS,     /* /metrics */
+    ADMIN_COLLECTIONS, /* /v1/collections */
+    ADMIN_COLLECTION,  /* /v1/collections/{name} */
+    ADMIN_DOCUMENTS,   /* /v1/collections/{name}/documents */
+    ADMIN_JOURNALS,    /* /v1/journals */
+    ADMIN_JOURNAL,     /* /v1/journals/{name} */
+    ADMIN_CONTENT,     /* /v1/journals/{name}/content */
+    ADMIN_TOPICS,      /* /v1/topics */
+    ADMIN_TOPIC,       /* /v1/topics/{name} */
+};
+
+struct admin_param {
+    struct span name;
+    struct span value;
+};
+
+#define ADMIN_PARAMS_MAX 64
+
+/* A request's target, decoded into an arena. */
+struct admin_target {
+    enum admin_route route;
+    struct span name; /* of the collection, journal or topic; NUL-terminated in the arena */
+    size_t params_n;
+    struct admin_param *params;
+};
+
+/* uri: as it came (origin or absolute form). The path is split before it is percent-decoded, so
+ * that names may hold slashes raw or as %2F. E_NOTFOUND: no such route. E_SYNTAX: a malformed
+ * escape, a NUL, too many parameters. E_NOMEM. */
+MUST_USE int admin_target_parse(const char *uri, struct arena *a, struct admin_target *out);
+/* The last parameter of that name; false when absent. */
+bool admin_param(const struct admin_target *t, const char *name, struct span *out);
+
+/* --- the listener (admin_http.c) --- */
+
+struct admin_call;
+LIST_HEAD(admin_calls, admin_call);
+
+/* A request that is answered later. First member of what its handler keeps. */
+struct admin_call {
+    LIST_ENTRY(admin_call) link;
+    struct admin_http *a;
+    struct evhttp_request *req; /* NULL: answered, or taken away by admin_http_free */
+    /* The server drains, or (closing) the connection is about to go: end soon. */
+    void (*end)(struct admin_call *call, bool closing);
+};
+
+struct admin_http {
+    struct admin_host host;
+    struct event_base *base;
+    struct evhttp *http;
+    struct evhttp_bound_socket *bound;
+    uint16_t port;
+    struct publisher *publisher;
+    bool draining;
+    struct admin_calls calls;
+    size_t busy;
+};
+
+/* One request while its handler runs. */
+struct admin_rq {
+    struct admin_http *a;
+    struct evhttp_request *req;
+    struct admin_target target;
+    struct arena arena;
+};
+
+typedef void admin_handler(struct admin_rq *rq);
+admin_handler admin_get_status, admin_get_healthz, admin_get_readyz, admin_get_metrics,
+    admin_get_collections, admin_get_journals, admin_get_journal, admin_get_content,
+    admin_get_topics, admin_post_documents;
+
+void admin_call_add(struct admin_http *a, struct admin_call *call, struct evhttp_request *req);
+void admin_call_remove(struct admin_call *call);
+
+/* Each answers and gives the request back to evhttp: do not touch req afterwards. */
+void admin_reply(struct admin_http *a, struct evhttp_request *req, int status, const char *type,
+                 struct span body);
+/* JSON; a writer that failed is answered with 503. Frees the writer. */
+void admin_reply_json(struct admin_http *a, struct evhttp_request *req, int status,
+                      struct writer *w);
+void admin_reply_error(struct admin_http *a, struct evhttp_request *req, int status,
+                       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+const char *admin_header(struct evhttp_request *req, const char *name);
+void admin_add_header(struct evhttp_request *req, const char *name, const char *value);
+
+#define ADMIN_JSON      "application/json"
+#define ADMIN_REPLY_MAX ((size_t)256 << 20)
+
+/* --- texts --- */
+
+/* metrics_text.c: the whole exposition; view NULL: without topics. Any thread. */
+void metrics_render(const struct gw_view *view, struct writer *w);
+/* admin_json.c: pieces of JSON, shared by listings. */
+void admin_json_heads(struct writer *w, const struct jc_heads *h);
+void admin_json_spec(struct writer *w, const struct jc_journal *j); /* members, without braces */
+void admin_json_topic(struct writer *w, const struct gw_topic *t);
+/* Kafka's text form of an id: base64url, 22 characters and a NUL. */
+void admin_id_text(const struct kp_uuid *id, char out[23]);

@@ -1,0 +1,125 @@
+/* The Prometheus text form (version 0.0.4) of all counters and of the topics in a view. Any thread.
+ */
+#include <inttypes.h>
+
+#include "gateway/admin_int.h"
+#include "gateway/metrics.h"
+#include "journal_client/uuid.h"
+
+#define COUNTER "counter"
+#define GAUGE   "gauge"
+
+static const struct {
+    const char *type;
+    const char *name;
+    const char *help;
+} plain[METRIC_COUNT] = {
+#define X(symbol, type, name, help) [symbol] = {type, name, help},
+#include "gateway/metrics.def"
+#undef X
+};
+
+static void head(struct writer *w, const char *name, const char *type, const char *help)
+{
+    wr_printf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* A label's value: backslash, quote and line feed are escaped. */
+static void label(struct writer *w, const char *s)
+{
+    for (; *s != '\0'; s++) {
+        if (*s == '\\' || *s == '"')
+            wr_u8(w, '\\');
+        if (*s == '\n')
+            wr_str(w, "\\n");
+        else
+            wr_u8(w, (uint8_t)*s);
+    }
+}
+
+static void render_apis(struct writer *w)
+{
+    head(w, "sluice_api_requests_total", COUNTER, "Kafka requests by API");
+    for (size_t i = 0; i < kp_apis_n; i++)
+        wr_printf(w, "sluice_api_requests_total{api=\"%s\"} %" PRId64 "\n", kp_apis[i].name,
+                  metric_api_request_get(kp_apis[i].key));
+}
+
+static void render_errors(struct writer *w)
+{
+    head(w, "sluice_kafka_errors_total", COUNTER, "Kafka error numbers sent to clients");
+    for (int16_t code = -1; code < METRIC_API_KEYS; code++) {
+        int64_t n = metric_kafka_error_get(code);
+
+        if (n > 0 && code != 0)
+            wr_printf(w, "sluice_kafka_errors_total{code=\"%d\"} %" PRId64 "\n", code, n);
+    }
+}
+
+/* One family: a gauge per partition of every topic. */
+static void render_heads(struct writer *w, const struct gw_view *view, const char *name,
+                         const char *help, int64_t (*value)(const struct jc_heads *h))
+{
+    head(w, name, GAUGE, help);
+    for (size_t i = 0; i < view->topics_n; i++) {
+        const struct gw_topic *t = &view->topics[i];
+
+        for (size_t k = 0; k < t->parts_n; k++) {
+            struct jc_heads h;
+
+            if (!gw_part_heads(t->parts[k], &h))
+                continue;
+            wr_printf(w, "%s{topic=\"", name);
+            label(w, t->name);
+            wr_printf(w, "\",partition=\"%zu\"} %" PRId64 "\n", k, value(&h));
+        }
+    }
+}
+
+static int64_t high_watermark(const struct jc_heads *h)
+{
+    return h->content_end;
+}
+
+static int64_t log_start(const struct jc_heads *h)
+{
+    return h->log_start;
+}
+
+static int64_t write_head(const struct jc_heads *h)
+{
+    return h->write_head;
+}
+
+static int64_t bound_ms(const struct gw_topic *t)
+{
+    return t->bound.min_clock == 0 ? 0 : jc_clock_unix_ms(t->bound.min_clock);
+}
+
+static void render_topics(struct writer *w, const struct gw_view *view)
+{
+    render_heads(w, view, "sluice_high_watermark",
+                 "End of the last content document, a byte offset", high_watermark);
+    render_heads(w, view, "sluice_log_start",
+                 "End of the last content document that was removed, a byte offset", log_start);
+    render_heads(w, view, "sluice_write_head", "End of the last durable byte", write_head);
+    head(w, "sluice_truncated_at_milliseconds", GAUGE,
+         "Documents older than this Unix time are hidden; 0: none");
+    for (size_t i = 0; i < view->topics_n; i++) {
+        wr_str(w, "sluice_truncated_at_milliseconds{topic=\"");
+        label(w, view->topics[i].name);
+        wr_printf(w, "\"} %" PRId64 "\n", bound_ms(&view->topics[i]));
+    }
+}
+
+void metrics_render(const struct gw_view *view, struct writer *w)
+{
+    for (size_t i = 0; i < METRIC_COUNT; i++) {
+        head(w, plain[i].name, plain[i].type, plain[i].help);
+        wr_printf(w, "%s %" PRId64 "\n", plain[i].name, metric_get((enum metric_id)i));
+    }
+    render_apis(w);
+    render_errors(w);
+    if (view != NULL)
+        render_topics(w, view);
+}
