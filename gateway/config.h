@@ -19,14 +19,17 @@ struct gw_config {
     const char *advertise_host; /* NULL: the address of the listener that the client came in by */
     uint16_t advertise_port;    /* 0: that listener's port */
     struct gw_listen admin;
-    unsigned workers;              /* >= 1 */
-    unsigned load_threads;         /* threads that load and encode blocks; >= 1 */
-    size_t cache_bytes;            /* budget of the batch cache */
-    unsigned partitions;           /* of a collection that a first publish creates */
-    unsigned max_connections;      /* in all; one more is closed at accept */
-    size_t max_request_bytes;      /* a longer frame closes the connection */
-    size_t max_ingest_bytes;       /* body of one publish request */
-    size_t max_document_bytes;     /* one published document; 0 = 64 MiB */
+    unsigned workers;          /* >= 1 */
+    unsigned load_threads;     /* threads that load and encode blocks; >= 1 */
+    size_t cache_bytes;        /* budget of the batch cache */
+    unsigned partitions;       /* of a collection that a first publish creates */
+    unsigned max_connections;  /* in all; one more is closed at accept */
+    bool allow_anonymous;      /* a listener that others than this machine reach may serve without
+                                  authentication; otherwise refused at start */
+    size_t max_request_bytes;  /* a longer frame closes the connection. Default 4 MiB: a producer's
+                                  request of 1 MB must still be refused politely */
+    size_t max_ingest_bytes;   /* body of one publish request */
+    size_t max_document_bytes; /* one published document; 0 = 64 MiB */
     size_t ingest_in_flight_bytes; /* bodies of all running publish requests; 0 = 256 MiB */
     int64_t idempotency_ms;        /* how long an Idempotency-Key is remembered; 0 = 7 days */
     size_t conn_output_bytes; /* unsent bytes per connection above which no further request is read;

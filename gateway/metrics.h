@@ -29,3 +29,7 @@ static inline int64_t metric_get(enum metric_id m)
 void metric_kafka_error(int16_t code);
 /* Requests by API key (sluice_api_requests_total{api="Fetch"}). */
 void metric_api_request(int16_t api_key);
+/* For the renderer: 0 for a number outside of what is counted. */
+#define METRIC_API_KEYS 128
+int64_t metric_kafka_error_get(int16_t code);
+int64_t metric_api_request_get(int16_t api_key);

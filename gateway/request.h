@@ -7,12 +7,18 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/arena.h"
 #include "gateway/kafka_errors.h"
 #include "gateway/worker.h"
 #include "kafka_proto/kp.h"
 #include "kafka_proto/kp_messages.h"
+
+/* Memory that one request may use for its decoded body, its work and its answer's structs. */
+#define REQUEST_ARENA_BYTES ((size_t)64 * 1024 * 1024)
+
+struct evbuffer;
 
 struct request {
     struct conn *conn; /* lives longer than the request */
@@ -27,12 +33,15 @@ struct request {
      * request_reply must not be called any more. Called on the worker's thread, at most once. */
     void (*cancel)(struct request *rq);
     void *park; /* the handler's */
+    /* ApiVersions only: the client asked for a version that we do not speak; body is NULL and the
+     * header's version was set to 0, the layout of the answer. */
+    bool unknown_version;
     /* private to request.c and conn.c */
     TAILQ_ENTRY(request) link;
-    struct evbuffer *out; /* the encoded answer, once done */
-    size_t out_bytes;
+    size_t frame_bytes;   /* what the frame counts against the connection's input budget */
+    struct evbuffer *out; /* the encoded answer, once done; NULL: none is sent */
     bool done;
-    bool close_after;
+    bool close_after; /* the connection ends at this place in the order of answers */
 };
 
 /* 0: answered or parked. Negative: no answer is possible; the connection is closed and the error
@@ -44,6 +53,8 @@ typedef int gw_handler(struct request *rq);
  * logged and counted. resp and what it points to are borrowed for the call; record pieces' blobs
  * are referenced by the output. */
 void request_reply(struct request *rq, const void *resp);
+/* The request is finished and its API wants no answer (Produce with acks 0). */
+void request_no_reply(struct request *rq);
 /* Same, without any answer: closes the connection after the answers before it were sent. */
 void request_abort(struct request *rq, int err);
 /* A zeroed and defaulted response struct of rq->api in the arena; NULL when out of memory. */
@@ -52,6 +63,13 @@ MUST_USE void *request_response(struct request *rq);
 const char *request_principal(const struct request *rq);
 /* Address that this client should be told to connect to. */
 void request_advertised(const struct request *rq, const char **host, uint16_t *port);
+
+/* --- for conn.c and dispatch.c --- */
+
+/* Takes one reference of frame. NULL: out of memory (frame is untouched). */
+MUST_USE struct request *request_new(struct conn *c, struct blob *frame);
+/* Drops it without an answer; a parked one is cancelled first. */
+void request_free(struct request *rq);
 
 /* Handlers, one file per API group. */
 gw_handler handle_api_versions, handle_metadata, handle_find_coordinator, handle_describe_configs,

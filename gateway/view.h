@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/span.h"
 #include "gateway/part.h"
 #include "kafka_proto/compress.h"
@@ -38,7 +39,9 @@ struct gw_topic {
     int32_t epoch;          /* O11: backfill counter + 1 + generation */
     struct gw_bound bound;
     const struct gw_encoder *encoder;
-    size_t parts_n; /* index = rank by (create revision, name) (O13) */
+    const struct jc_journal *first; /* newest revision of partition 0's journal: what
+                                       DescribeConfigs shows; NULL when there is no partition */
+    size_t parts_n;                 /* index = rank by (create revision, name) (O13) */
     struct gw_part **parts;
 };
 
@@ -48,8 +51,13 @@ struct gw_view {
     size_t topics_n;
     const struct gw_topic *topics; /* by name, byte order */
     const struct gw_topic **by_id; /* by id, byte order */
+    struct arena arena;            /* all of the above */
 };
 
+/* Copies the topics, in any order, with all they point to: strings are copied, parts and journals
+ * referenced, encoders borrowed. E_NOMEM; E_EXISTS: two topics of one name. */
+MUST_USE int gw_view_new(int64_t revision, const struct gw_topic *topics, size_t n,
+                         const struct gw_view **out);
 const struct gw_view *gw_view_ref(const struct gw_view *v);
 void gw_view_unref(const struct gw_view *v); /* NULL is allowed */
 /* Borrow, lives as long as the view; NULL when there is none. */

@@ -1,0 +1,298 @@
+/*
+ * A connection between its two buffers (conn.h). Refuses what no Kafka client sends: a frame length
+ * that is negative or above max_request_bytes. One function changes the state; its legal changes
+ * are a table. Runs on the worker's thread.
+ */
+#include "gateway/conn.h"
+
+#include <event2/buffer.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/writer.h"
+#include "gateway/metrics.h"
+
+#define FRAME_PREFIX 4
+
+/* clang-format off */
+static const bool legal[CONN_STATES][CONN_STATES] = {
+    [CONN_READING]  = {[CONN_BLOCKED] = true, [CONN_FLUSHING] = true, [CONN_CLOSED] = true},
+    [CONN_BLOCKED]  = {[CONN_READING] = true, [CONN_FLUSHING] = true, [CONN_CLOSED] = true},
+    [CONN_FLUSHING] = {[CONN_CLOSED] = true},
+    [CONN_CLOSED]   = {false},
+};
+/* clang-format on */
+
+static int64_t now_ms(const struct conn *c)
+{
+    return clock_mono_ms(c->w->shared->clock);
+}
+
+static void set_state(struct conn *c, enum conn_state to)
+{
+    ASSERT(legal[c->state][to]);
+    c->state = to;
+    switch (to) {
+    case CONN_READING:
+        c->io->reading(c, true);
+        break;
+    case CONN_BLOCKED:
+    case CONN_FLUSHING:
+        c->io->reading(c, false);
+        c->frame_ms = 0; /* it is we who do not read: no fault of the peer */
+        break;
+    case CONN_CLOSED:
+        c->io->shut(c);
+        LIST_REMOVE(c, link);
+        c->w->conns_n--;
+        metric_add(M_CONNECTIONS_OPEN, -1);
+        worker_bury(c->w, c);
+        break;
+    case CONN_STATES:
+        break;
+    }
+}
+
+static void note_input(struct evbuffer *buf, const struct evbuffer_cb_info *info, void *arg)
+{
+    struct conn *c = arg;
+
+    (void)buf;
+    if (info->n_added == 0)
+        return;
+    c->bytes_in += info->n_added;
+    c->active_ms = now_ms(c);
+    metric_add(M_BYTES_IN, (int64_t)info->n_added);
+}
+
+static void note_output(struct evbuffer *buf, const struct evbuffer_cb_info *info, void *arg)
+{
+    struct conn *c = arg;
+
+    if (info->n_deleted > 0) {
+        c->bytes_out += info->n_deleted;
+        c->active_ms = now_ms(c);
+        metric_add(M_BYTES_OUT, (int64_t)info->n_deleted);
+    }
+    if (evbuffer_get_length(buf) == 0)
+        c->output_ms = 0;
+    else if (info->n_deleted > 0 || c->output_ms == 0)
+        c->output_ms = now_ms(c);
+}
+
+int conn_init(struct conn *c, struct worker *w)
+{
+    worker_assert(w);
+    c->w = w;
+    if (evbuffer_add_cb(c->in, note_input, c) == NULL ||
+        evbuffer_add_cb(c->out, note_output, c) == NULL)
+        return E_NOMEM; /* the buffers go with io, and the callbacks with them */
+    TAILQ_INIT(&c->queue);
+    c->state = CONN_READING;
+    c->active_ms = now_ms(c);
+    LIST_INSERT_HEAD(&w->conns, c, link);
+    w->conns_n++;
+    metric_add(M_CONNECTIONS_OPEN, 1);
+    metric_add(M_CONNECTIONS_TOTAL, 1);
+    return 0;
+}
+
+void conn_fini(struct conn *c)
+{
+    ASSERT(c->queue_n == 0);
+    evbuffer_remove_cb(c->in, note_input, c);
+    evbuffer_remove_cb(c->out, note_output, c);
+}
+
+/* Whether a budget is used up. */
+static bool full(const struct conn *c)
+{
+    const struct gw_config *config = c->w->shared->config;
+
+    return c->queue_n >= CONN_PIPELINE || c->queue_bytes > config->max_request_bytes ||
+           evbuffer_get_length(c->out) >= config->conn_output_bytes;
+}
+
+/* After anything that fills or frees a budget. */
+static void settle(struct conn *c)
+{
+    switch (c->state) {
+    case CONN_READING:
+        if (full(c))
+            set_state(c, CONN_BLOCKED);
+        break;
+    case CONN_BLOCKED:
+        if (!full(c)) {
+            set_state(c, CONN_READING);
+            if (evbuffer_get_length(c->in) > 0)
+                worker_turn_add(c->w, c);
+        }
+        break;
+    case CONN_FLUSHING:
+        if (c->queue_n == 0 && evbuffer_get_length(c->out) == 0)
+            conn_close(c, 0, "finished");
+        break;
+    case CONN_CLOSED:
+    case CONN_STATES:
+        break;
+    }
+}
+
+/* Takes the next whole frame. E_AGAIN: not there yet. */
+static int next_frame(struct conn *c, struct blob **out)
+{
+    uint8_t prefix[FRAME_PREFIX];
+    size_t have = evbuffer_get_length(c->in);
+
+    *out = NULL;
+    if (have < FRAME_PREFIX)
+        return E_AGAIN;
+    if (evbuffer_copyout(c->in, prefix, FRAME_PREFIX) != FRAME_PREFIX)
+        return E_NOMEM;
+    uint32_t n = be_load32(prefix); /* a negative length is a huge one */
+    if (n > c->w->shared->config->max_request_bytes || n > INT32_MAX)
+        return E_LIMIT;
+    if (have - FRAME_PREFIX < n)
+        return E_AGAIN;
+    struct blob *frame = blob_new(n);
+    if (frame == NULL)
+        return E_NOMEM;
+    evbuffer_drain(c->in, FRAME_PREFIX);
+    frame->len = n;
+    if (n > 0 && evbuffer_remove(c->in, frame->data, n) != (int)n) {
+        blob_unref(frame);
+        return E_NOMEM;
+    }
+    *out = frame;
+    return 0;
+}
+
+void conn_input(struct conn *c)
+{
+    int err = 0;
+    int frames = 0;
+
+    worker_assert(c->w);
+    worker_drain_mailbox(c->w);
+    while (c->state == CONN_READING && frames < CONN_TURN) {
+        struct blob *frame;
+        if ((err = next_frame(c, &frame)) < 0)
+            break;
+        frames++;
+        c->frame_ms = 0;
+        c->requests++;
+        dispatch_frame(c, frame);
+        settle(c);
+    }
+    if (c->state != CONN_READING)
+        return;
+    if (err == E_LIMIT)
+        metric_add(M_PROTOCOL_ERRORS, 1);
+    if (err < 0 && err != E_AGAIN)
+        conn_close(c, err, err == E_LIMIT ? "frame length refused" : "frame not taken");
+    else if (frames == CONN_TURN)
+        worker_turn_add(c->w, c);
+    else if (evbuffer_get_length(c->in) == 0)
+        c->frame_ms = 0;
+    else if (c->frame_ms == 0)
+        c->frame_ms = now_ms(c);
+}
+
+void conn_output(struct conn *c)
+{
+    worker_assert(c->w);
+    if (c->state != CONN_CLOSED)
+        settle(c);
+}
+
+void conn_queue(struct conn *c, struct request *rq)
+{
+    TAILQ_INSERT_TAIL(&c->queue, rq, link);
+    c->queue_n++;
+    c->queue_bytes += rq->frame_bytes;
+}
+
+static void unqueue(struct conn *c, struct request *rq)
+{
+    TAILQ_REMOVE(&c->queue, rq, link);
+    c->queue_n--;
+    c->queue_bytes -= rq->frame_bytes;
+    request_free(rq);
+}
+
+/* Requests that were read but will not be answered. */
+static void drop_requests(struct conn *c)
+{
+    struct request *rq;
+
+    while ((rq = TAILQ_FIRST(&c->queue)) != NULL)
+        unqueue(c, rq);
+}
+
+void conn_flush(struct conn *c)
+{
+    struct request *rq;
+
+    if (c->state == CONN_CLOSED)
+        return;
+    while ((rq = TAILQ_FIRST(&c->queue)) != NULL && rq->done) {
+        bool last = rq->close_after;
+        if (rq->out != NULL && evbuffer_add_buffer(c->out, rq->out) < 0) {
+            conn_close(c, E_NOMEM, "answer not queued");
+            return;
+        }
+        unqueue(c, rq);
+        if (last) {
+            drop_requests(c);
+            conn_finish(c);
+            return;
+        }
+    }
+    settle(c);
+}
+
+void conn_finish(struct conn *c)
+{
+    if (c->state == CONN_CLOSED)
+        return;
+    if (c->state != CONN_FLUSHING)
+        set_state(c, CONN_FLUSHING);
+    settle(c);
+}
+
+void conn_close(struct conn *c, int err, const char *reason)
+{
+    worker_assert(c->w);
+    if (c->state == CONN_CLOSED)
+        return;
+    if (err != 0)
+        log_peer(LOG_INFO, "conn.closed", LF_STR("peer", c->peer), LF_STR("reason", reason),
+                 LF_ERR(err), LF_UINT("requests", c->requests));
+    else
+        log_event(LOG_DEBUG, "conn.closed", LF_STR("peer", c->peer), LF_STR("reason", reason),
+                  LF_UINT("requests", c->requests), LF_UINT("in", c->bytes_in),
+                  LF_UINT("out", c->bytes_out));
+    set_state(c, CONN_CLOSED);
+    drop_requests(c);
+}
+
+void conn_gone(struct conn *c, const char *reason)
+{
+    conn_close(c, 0, reason);
+}
+
+void conn_deadlines(struct conn *c, int64_t now)
+{
+    const struct gw_config *config = c->w->shared->config;
+
+    if (c->state == CONN_CLOSED)
+        return;
+    if (c->frame_ms != 0 && now - c->frame_ms >= config->stall_ms)
+        conn_close(c, E_TIMEOUT, "frame not finished in time");
+    else if (c->output_ms != 0 && now - c->output_ms >= config->stall_ms)
+        conn_close(c, E_TIMEOUT, "answer not read in time");
+    else if (c->queue_n == 0 && now - c->active_ms >= config->idle_ms)
+        conn_close(c, 0, "idle");
+}

@@ -1,0 +1,97 @@
+/*
+ * One Kafka connection: splits its input into frames, keeps the requests in flight, and puts their
+ * answers out in the order in which the requests came. Knows nothing of sockets: `in` and `out` are
+ * buffers of whatever carries the bytes (gateway/stream.c: a socket; tests: memory).
+ *
+ * Budgets: at most CONN_PIPELINE requests and max_request_bytes of frames in flight, and no further
+ * frame is taken while conn_output_bytes are unsent. An idle connection holds no buffer.
+ *
+ * Owner: worker; all functions on its thread. A connection that is closed is freed at the end of
+ * the worker's turn, so callers up the stack may still look at its state.
+ */
+#pragma once
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "gateway/request.h"
+#include "gateway/worker.h"
+
+struct evbuffer;
+struct evbuffer_cb_entry;
+
+#define CONN_PIPELINE 32 /* requests in flight */
+#define CONN_TURN     32 /* frames handled before other connections get their turn */
+
+enum conn_state {
+    CONN_READING,  /* takes frames */
+    CONN_BLOCKED,  /* a budget is used up: reads nothing until answers leave */
+    CONN_FLUSHING, /* takes no more frames; closes when all answers in flight were sent */
+    CONN_CLOSED,   /* in the worker's graveyard */
+    CONN_STATES
+};
+
+/* What carries the bytes. None of these may call back into the connection. */
+struct conn_io {
+    void (*reading)(struct conn *c, bool on); /* stop or go on filling c->in */
+    void (*shut)(struct conn *c);             /* once, on CONN_CLOSED: no event may come any more */
+    void (*free)(struct conn *c);             /* at turn end: frees c with what carries it */
+};
+
+struct conn {
+    struct worker *w;
+    LIST_ENTRY(conn) link;
+    STAILQ_ENTRY(conn) turn_link;
+    STAILQ_ENTRY(conn) grave_link;
+    enum conn_state state;
+    bool in_turn;
+    const struct conn_io *io;
+    struct evbuffer *in; /* both belong to io */
+    struct evbuffer *out;
+    TAILQ_HEAD(request_queue, request) queue; /* by arrival */
+    unsigned queue_n;
+    size_t queue_bytes; /* frames in flight */
+    /* All on clock_mono_ms; 0 = not running. */
+    int64_t active_ms; /* last byte in either direction */
+    int64_t frame_ms;  /* when the unfinished frame in `in` began */
+    int64_t output_ms; /* when `out` last shrank, or began to fill */
+    uint64_t bytes_in;
+    uint64_t bytes_out;
+    uint64_t requests;
+    char peer[INET6_ADDRSTRLEN + 8]; /* address:port, for logs */
+    /* What this client is told to connect to; advertise_host points to local_host or to the
+     * configuration. */
+    const char *advertise_host;
+    uint16_t advertise_port;
+    char local_host[INET6_ADDRSTRLEN];
+};
+
+/* c is zeroed memory whose io, in, out, peer and advertise_* are set. E_NOMEM: nothing was kept. */
+MUST_USE int conn_init(struct conn *c, struct worker *w);
+/* By io->free, before the buffers go. */
+void conn_fini(struct conn *c);
+/* Bytes arrived in c->in, or the connection's turn has come again. */
+void conn_input(struct conn *c);
+/* c->out got shorter. */
+void conn_output(struct conn *c);
+/* The peer closed, or the transport failed (reason: static text for the log). */
+void conn_gone(struct conn *c, const char *reason);
+/* Now, with all requests in flight; err names why in the log (0: no fault). */
+void conn_close(struct conn *c, int err, const char *reason);
+/* Takes no further request and closes once those in flight are answered and sent. */
+void conn_finish(struct conn *c);
+/* Checks idle and stall limits. */
+void conn_deadlines(struct conn *c, int64_t now_ms);
+
+/* --- for request.c and dispatch.c --- */
+
+/* Appends a request to the order of answers. */
+void conn_queue(struct conn *c, struct request *rq);
+/* A request turned done: sends what may leave. */
+void conn_flush(struct conn *c);
+
+/* Reads one frame (without its length prefix), decides, and calls the handler. Takes the reference
+ * of frame. Anything that has no answer ends the connection after the answers before it. */
+void dispatch_frame(struct conn *c, struct blob *frame);

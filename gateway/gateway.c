@@ -1,0 +1,434 @@
+/*
+ * Puts the server together and takes it apart. The control thread is the caller of gateway_run: it
+ * accepts connections, serves the admin listener and builds views; it never touches a connection.
+ *
+ * Stopping: gateway_stop writes to an eventfd (all that a signal handler may do). The loop then
+ * closes the listeners, tells the workers to answer what is in flight, and leaves when all of them
+ * and the admin listener are idle, or after drain_ms.
+ */
+#include "gateway/gateway.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/jobpool.h"
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "base/mem.h"
+#include "gateway/admin_http.h"
+#include "gateway/cache.h"
+#include "gateway/listener.h"
+#include "gateway/metrics.h"
+#include "gateway/view_build.h"
+#include "gateway/worker.h"
+
+#define TICK_MS       1000
+#define DRAIN_TICK_MS 20
+
+enum gateway_state {
+    GW_STARTING, /* the first view is not there yet: connections wait in the kernel */
+    GW_SERVING,
+    GW_DRAINING,
+};
+
+struct drained_msg {
+    struct task task;
+    struct gateway *gw;
+};
+
+/* Owner: control thread, except stop_fd. */
+struct gateway {
+    const struct gw_config *config;
+    struct gw_shared shared;
+    enum gateway_state state;
+    struct event_base *base;
+    struct mailbox mb;
+    bool mb_ready;
+    int stop_fd; /* any thread, signal handlers */
+    struct event *mb_event;
+    struct event *stop_event;
+    struct event *tick_event;
+    struct event *drain_event; /* often, while draining */
+    int64_t drain_until_ms;
+    struct listener **listeners;
+    size_t listeners_n;
+    struct worker *workers;
+    size_t workers_n;       /* initialised */
+    size_t workers_started; /* with a thread */
+    struct drained_msg *drained;
+    size_t drained_n;
+    size_t next_worker; /* where the search for the least loaded one begins */
+    struct jobpool *jobs;
+    struct view_build *views;
+    struct admin_http *admin;
+    bool clean; /* the drain ended by itself */
+};
+
+/* --- accepting --- */
+
+static void on_socket(void *arg, int fd, const struct sockaddr *peer, socklen_t peer_bytes)
+{
+    struct gateway *gw = arg;
+    struct worker *best = NULL;
+    size_t best_load = SIZE_MAX;
+    size_t total = 0;
+
+    for (size_t i = 0; i < gw->workers_n; i++) {
+        struct worker *w = &gw->workers[(gw->next_worker + i) % gw->workers_n];
+        size_t load = atomic_load_explicit(&w->load, memory_order_relaxed);
+        total += load;
+        if (load < best_load) {
+            best_load = load;
+            best = w;
+        }
+    }
+    gw->next_worker = (gw->next_worker + 1) % gw->workers_n;
+    if (total >= gw->config->max_connections) {
+        log_peer(LOG_WARN, "gateway.connections_full", LF_UINT("max", gw->config->max_connections));
+    } else if (worker_post_socket(best, fd, peer, peer_bytes) == 0) {
+        return;
+    }
+    metric_add(M_CONNECTIONS_REFUSED, 1);
+    close(fd);
+}
+
+static void start_accepting(struct gateway *gw)
+{
+    if (gw->state != GW_STARTING)
+        return;
+    for (size_t i = 0; i < gw->listeners_n; i++) {
+        if (listener_start(gw->listeners[i]) < 0) {
+            log_event(LOG_ERROR, "gateway.not_accepting", LF_ERR(E_NOMEM));
+            return; /* the next view tries again */
+        }
+    }
+    gw->state = GW_SERVING;
+    log_event(LOG_INFO, "gateway.serving", LF_UINT("port", listener_port(gw->listeners[0])),
+              LF_UINT("workers", gw->workers_n));
+}
+
+/* --- what the parts ask of the server --- */
+
+static void on_view(void *arg, const struct gw_view *view)
+{
+    struct gateway *gw = arg;
+
+    for (size_t i = 0; i < gw->workers_n; i++) {
+        if (worker_post_view(&gw->workers[i], view) < 0)
+            log_event(LOG_ERROR, "gateway.view_not_posted", LF_UINT("worker", i), LF_ERR(E_NOMEM));
+    }
+    log_event(LOG_DEBUG, "gateway.view", LF_INT("revision", view->revision),
+              LF_UINT("topics", view->topics_n));
+    start_accepting(gw);
+}
+
+static const struct gw_view *admin_view(void *arg)
+{
+    const struct gateway *gw = arg;
+    return view_build_current(gw->views);
+}
+
+static const char *admin_unready(void *arg)
+{
+    const struct gateway *gw = arg;
+
+    switch (gw->state) {
+    case GW_STARTING:
+        return "starting";
+    case GW_DRAINING:
+        return "draining";
+    case GW_SERVING:
+        break;
+    }
+    return view_build_ready(gw->views) ? NULL : "some topics are not known yet";
+}
+
+/* --- draining --- */
+
+static void check_drained(struct gateway *gw)
+{
+    bool idle = gw->drained_n == gw->workers_started && admin_http_busy(gw->admin) == 0;
+
+    if (!idle && clock_mono_ms(gw->shared.clock) < gw->drain_until_ms)
+        return;
+    gw->clean = idle;
+    if (!idle)
+        log_event(LOG_WARN, "gateway.drain_cut",
+                  LF_UINT("workers", gw->workers_started - gw->drained_n),
+                  LF_UINT("admin_requests", admin_http_busy(gw->admin)));
+    event_base_loopbreak(gw->base);
+}
+
+static void run_drained(struct task *t)
+{
+    struct drained_msg *m = (struct drained_msg *)t;
+
+    m->gw->drained_n++; /* the drain's tick looks at it */
+}
+
+static void begin_drain(struct gateway *gw)
+{
+    struct timeval tick = {.tv_usec = DRAIN_TICK_MS * 1000};
+
+    if (gw->state == GW_DRAINING)
+        return;
+    gw->state = GW_DRAINING;
+    gw->drain_until_ms = clock_mono_ms(gw->shared.clock) + gw->config->drain_ms;
+    log_event(LOG_INFO, "gateway.draining", LF_INT("deadline_ms", gw->config->drain_ms));
+    for (size_t i = 0; i < gw->listeners_n; i++)
+        listener_free(gw->listeners[i]);
+    gw->listeners_n = 0;
+    admin_http_drain(gw->admin);
+    for (size_t i = 0; i < gw->workers_started; i++)
+        worker_post_drain(&gw->workers[i]);
+    if (event_add(gw->drain_event, &tick) < 0)
+        event_base_loopbreak(gw->base);
+}
+
+/* --- events --- */
+
+static void on_mailbox(evutil_socket_t fd, short what, void *arg)
+{
+    struct gateway *gw = arg;
+
+    (void)fd;
+    (void)what;
+    mailbox_drain(&gw->mb);
+}
+
+static void on_stop(evutil_socket_t fd, short what, void *arg)
+{
+    uint64_t count;
+
+    (void)what;
+    if (read(fd, &count, sizeof count) == (ssize_t)sizeof count)
+        begin_drain(arg);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+    struct gateway *gw = arg;
+
+    (void)fd;
+    (void)what;
+    view_build_tick(gw->views);
+    if (view_build_current(gw->views) != NULL)
+        start_accepting(gw);
+}
+
+static void on_drain_tick(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    check_drained(arg);
+}
+
+static int start_events(struct gateway *gw)
+{
+    struct timeval tick = {.tv_sec = TICK_MS / 1000, .tv_usec = TICK_MS % 1000 * 1000};
+    int err;
+
+    if ((gw->stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0)
+        return err_from_errno(errno);
+    if ((err = mailbox_init(&gw->mb)) < 0)
+        return err;
+    gw->mb_ready = true;
+    if ((gw->base = event_base_new()) == NULL)
+        return E_NOMEM;
+    gw->mb_event = event_new(gw->base, mailbox_fd(&gw->mb), EV_READ | EV_PERSIST, on_mailbox, gw);
+    gw->stop_event = event_new(gw->base, gw->stop_fd, EV_READ | EV_PERSIST, on_stop, gw);
+    gw->tick_event = event_new(gw->base, -1, EV_PERSIST, on_tick, gw);
+    gw->drain_event = event_new(gw->base, -1, EV_PERSIST, on_drain_tick, gw);
+    if (gw->mb_event == NULL || gw->stop_event == NULL || gw->tick_event == NULL ||
+        gw->drain_event == NULL || event_add(gw->mb_event, NULL) < 0 ||
+        event_add(gw->stop_event, NULL) < 0 || event_add(gw->tick_event, &tick) < 0)
+        return E_NOMEM;
+    return 0;
+}
+
+/* --- life --- */
+
+static int open_listeners(struct gateway *gw, char *why, size_t why_bytes)
+{
+    const struct gw_config *config = gw->config;
+    int err;
+
+    gw->listeners = mem_array(config->kafka_n, sizeof(struct listener *));
+    if (gw->listeners == NULL)
+        return E_NOMEM;
+    for (size_t i = 0; i < config->kafka_n; i++) {
+        err = listener_open(&config->kafka[i], gw->base, on_socket, gw, &gw->listeners[i], why,
+                            why_bytes);
+        if (err < 0)
+            return err;
+        gw->listeners_n = i + 1;
+    }
+    return 0;
+}
+
+static int start_workers(struct gateway *gw)
+{
+    unsigned n = gw->config->workers;
+    int err;
+
+    gw->workers = mem_array(n, sizeof *gw->workers);
+    gw->drained = mem_array(n, sizeof *gw->drained);
+    if (gw->workers == NULL || gw->drained == NULL)
+        return E_NOMEM;
+    for (unsigned i = 0; i < n; i++) {
+        struct worker *w = &gw->workers[i];
+        if ((err = worker_init(w, i, &gw->shared)) < 0)
+            return err;
+        gw->drained[i] = (struct drained_msg){.task.run = run_drained, .gw = gw};
+        w->control = &gw->mb.ex;
+        w->drained = &gw->drained[i].task;
+        gw->workers_n = i + 1;
+        if ((err = worker_start(w)) < 0) {
+            worker_close(w);
+            return err;
+        }
+        gw->workers_started = i + 1;
+    }
+    return 0;
+}
+
+static int start_admin(struct gateway *gw, char *why, size_t why_bytes)
+{
+    const struct admin_host host = {
+        .config = gw->config,
+        .store = gw->shared.store,
+        .clock = gw->shared.clock,
+        .control = &gw->mb,
+        .jobs = gw->jobs,
+        .view = admin_view,
+        .unready = admin_unready,
+        .arg = gw,
+    };
+    return admin_http_start(&host, gw->base, &gw->admin, why, why_bytes);
+}
+
+static int start(struct gateway *gw, char *why, size_t why_bytes)
+{
+    const struct gw_config *config = gw->config;
+    int err;
+
+    if ((err = listener_check(config, why, why_bytes)) < 0 || (err = start_events(gw)) < 0 ||
+        (err = open_listeners(gw, why, why_bytes)) < 0)
+        return err;
+    gw->shared.config = config;
+    gw->shared.cluster_id = config->cluster_id != NULL ? config->cluster_id : "sluice";
+    gw->shared.advertise_host =
+        config->advertise_host != NULL ? config->advertise_host : config->kafka[0].host;
+    if ((err = jobpool_new(config->load_threads, "load", &gw->shared.loads)) < 0 ||
+        (err = gw_cache_new(config->cache_bytes, gw->shared.store, gw->shared.loads,
+                            &gw->shared.cache)) < 0 ||
+        (err = jobpool_new(config->load_threads, "ingest", &gw->jobs)) < 0 ||
+        (err = start_workers(gw)) < 0)
+        return err;
+    const struct view_build_opts opts = {gw->shared.store, &gw->mb, on_view, gw};
+    if ((err = view_build_start(&opts, &gw->views)) < 0)
+        return err;
+    return start_admin(gw, why, why_bytes);
+}
+
+int gateway_new(const struct gw_config *config, struct jc_store *store, const struct clock *clock,
+                struct gateway **out, char *why, size_t why_bytes)
+{
+    *out = NULL;
+    if (why_bytes > 0)
+        why[0] = '\0';
+    struct gateway *gw = mem_zalloc(sizeof *gw);
+    if (gw == NULL)
+        return E_NOMEM;
+    ASSERT(config->workers >= 1 && config->load_threads >= 1);
+    (void)signal(SIGPIPE, SIG_IGN); /* a client that went away is an error of write(), no more */
+    gw->config = config;
+    gw->stop_fd = -1;
+    gw->shared.store = store;
+    gw->shared.clock = clock != NULL ? clock : clock_system();
+    int err = start(gw, why, why_bytes);
+    if (err < 0) {
+        if (why_bytes > 0 && why[0] == '\0')
+            snprintf(why, why_bytes, "the server cannot start: %s", err_text(err));
+        gateway_free(gw);
+        return err;
+    }
+    *out = gw;
+    return 0;
+}
+
+void gateway_ports(const struct gateway *gw, struct gw_ports *out)
+{
+    *out = (struct gw_ports){
+        .kafka = gw->listeners_n > 0 ? listener_port(gw->listeners[0]) : 0,
+        .admin = admin_http_port(gw->admin),
+    };
+}
+
+int gateway_run(struct gateway *gw)
+{
+    if (event_base_loop(gw->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0)
+        return E_IO;
+    log_event(LOG_INFO, "gateway.stopped", LF_STR("drain", gw->clean ? "clean" : "cut"));
+    return gw->clean ? 0 : E_TIMEOUT;
+}
+
+void gateway_stop(struct gateway *gw)
+{
+    int saved = errno;
+    uint64_t one = 1;
+
+    /* Only fails when the counter is full, that is: a stop is pending. */
+    ssize_t n = write(gw->stop_fd, &one, sizeof one);
+    (void)n;
+    errno = saved;
+}
+
+static void free_events(struct gateway *gw)
+{
+    struct event *events[] = {gw->mb_event, gw->stop_event, gw->tick_event, gw->drain_event};
+
+    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
+        if (events[i] != NULL)
+            event_free(events[i]);
+    }
+    if (gw->base != NULL)
+        event_base_free(gw->base);
+    if (gw->stop_fd >= 0)
+        close(gw->stop_fd);
+}
+
+/* In this order: who still works may call on what comes later. */
+void gateway_free(struct gateway *gw)
+{
+    if (gw == NULL)
+        return;
+    for (size_t i = 0; i < gw->listeners_n; i++)
+        listener_free(gw->listeners[i]);
+    mem_free(gw->listeners);
+    admin_http_free(gw->admin);
+    for (size_t i = 0; i < gw->workers_started; i++)
+        worker_stop(&gw->workers[i]);
+    if (gw->views != NULL) {
+        view_build_stop(gw->views);
+        while (view_build_busy(gw->views) > 0)
+            mailbox_wait(&gw->mb, -1);
+    }
+    gw_cache_free(gw->shared.cache);
+    jobpool_free(gw->shared.loads);
+    jobpool_free(gw->jobs);
+    for (size_t i = 0; i < gw->workers_n; i++)
+        worker_fini(&gw->workers[i]);
+    mem_free(gw->workers);
+    if (gw->mb_ready)
+        mailbox_fini(&gw->mb);
+    mem_free(gw->drained);
+    view_build_free(gw->views);
+    free_events(gw);
+    mem_free(gw);
+}

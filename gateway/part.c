@@ -1,0 +1,71 @@
+/*
+ * What all workers share about one journal: its heads, as the maximum of everything that was ever
+ * seen. The lock is a leaf. Any thread.
+ */
+#include "gateway/part.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+static _Atomic uint64_t next_id = 1;
+
+int gw_part_new(const struct jc_journal *j, struct gw_part **out)
+{
+    *out = NULL;
+    struct gw_part *p = mem_zalloc(sizeof *p);
+
+    if (p == NULL)
+        return E_NOMEM;
+    if (pthread_mutex_init(&p->lock, NULL) != 0) {
+        mem_free(p);
+        return E_NOMEM;
+    }
+    atomic_init(&p->refs, 1);
+    p->journal = jc_journal_ref(j);
+    p->id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed);
+    *out = p;
+    return 0;
+}
+
+struct gw_part *gw_part_ref(struct gw_part *p)
+{
+    atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+    return p;
+}
+
+void gw_part_unref(struct gw_part *p)
+{
+    if (p == NULL || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    jc_journal_unref(p->journal);
+    pthread_mutex_destroy(&p->lock);
+    mem_free(p);
+}
+
+static void raise64(int64_t *field, int64_t v)
+{
+    if (v > *field)
+        *field = v;
+}
+
+void gw_part_update(struct gw_part *p, const struct jc_heads *heads)
+{
+    pthread_mutex_lock(&p->lock);
+    raise64(&p->heads.first, heads->first);
+    raise64(&p->heads.log_start, heads->log_start);
+    raise64(&p->heads.content_end, heads->content_end);
+    raise64(&p->heads.write_head, heads->write_head);
+    if (heads->max_clock > p->heads.max_clock)
+        p->heads.max_clock = heads->max_clock;
+    p->known = true;
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool gw_part_heads(struct gw_part *p, struct jc_heads *out)
+{
+    pthread_mutex_lock(&p->lock);
+    bool known = p->known;
+    *out = p->heads;
+    pthread_mutex_unlock(&p->lock);
+    return known;
+}

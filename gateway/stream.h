@@ -1,0 +1,10 @@
+/* A connection over a plain TCP socket: a bufferevent on the worker's base. */
+#pragma once
+
+#include <sys/socket.h>
+
+#include "gateway/conn.h"
+
+/* On w's thread. Takes the socket (non-blocking) in any case: on failure it is closed. */
+MUST_USE int stream_open(struct worker *w, int fd, const struct sockaddr *peer,
+                         socklen_t peer_bytes);

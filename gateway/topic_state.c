@@ -1,0 +1,121 @@
+/*
+ * The durable memory of a topic, as JSON in the store's key-values (topic_state.h). A value that
+ * does not parse is E_CORRUPT: the caller must not go on as if the topic were new, or its epoch
+ * could fall.
+ */
+#include "gateway/topic_state.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "schema/json_reader.h"
+
+void topic_state_fini(struct topic_state *s)
+{
+    for (size_t i = 0; i < s->pairs_n; i++) {
+        union {
+            const char *in;
+            char *out;
+        } u = {.in = s->pairs[i].name};
+        mem_free(u.out);
+    }
+    mem_free(s->pairs);
+    *s = (struct topic_state){0};
+}
+
+static int copy_pairs(const struct topic_pair *list, size_t n, struct topic_state *out)
+{
+    out->pairs = mem_array(n == 0 ? 1 : n, sizeof *out->pairs);
+    if (out->pairs == NULL)
+        return E_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        if ((out->pairs[i].name = mem_strdup(list[i].name)) == NULL)
+            return E_NOMEM;
+        out->pairs[i].create_revision = list[i].create_revision;
+        out->pairs_n = i + 1;
+    }
+    return 0;
+}
+
+static bool is_prefix(const struct topic_state *s, const struct topic_pair *list, size_t n)
+{
+    if (s->pairs_n > n)
+        return false;
+    for (size_t i = 0; i < s->pairs_n; i++) {
+        if (s->pairs[i].create_revision != list[i].create_revision ||
+            strcmp(s->pairs[i].name, list[i].name) != 0)
+            return false;
+    }
+    return true;
+}
+
+int topic_state_next(const struct topic_state *s, const struct topic_pair *list, size_t n,
+                     struct topic_state *next, bool *changed)
+{
+    bool prefix = is_prefix(s, list, n);
+
+    *next = (struct topic_state){.known = true, .generation = s->generation};
+    *changed = !s->known || !prefix || s->pairs_n != n;
+    if (s->known && !prefix && next->generation < INT32_MAX - 1)
+        next->generation++;
+    int err = copy_pairs(list, n, next);
+    if (err < 0)
+        topic_state_fini(next);
+    return err;
+}
+
+static int parse_pairs(const json_t *list, struct topic_state *out)
+{
+    size_t n = json_array_size(list);
+
+    out->pairs = mem_array(n == 0 ? 1 : n, sizeof *out->pairs);
+    if (out->pairs == NULL)
+        return E_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *pair = json_array_get(list, i);
+        const char *name = json_string_value(json_array_get(pair, 0));
+        const json_t *revision = json_array_get(pair, 1);
+        if (name == NULL || !json_is_integer(revision))
+            return E_CORRUPT;
+        if ((out->pairs[i].name = mem_strdup(name)) == NULL)
+            return E_NOMEM;
+        out->pairs[i].create_revision = json_integer_value(revision);
+        out->pairs_n = i + 1;
+    }
+    return 0;
+}
+
+int topic_state_parse(struct span json, struct topic_state *out)
+{
+    int err = E_CORRUPT;
+
+    *out = (struct topic_state){0};
+    json_t *root = json_loadb((const char *)json.p, json.n, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *generation = json_object_get(root, "generation");
+    const json_t *list = json_object_get(root, "journals");
+    if (!json_is_integer(generation) || !json_is_array(list))
+        goto out;
+    json_int_t g = json_integer_value(generation);
+    if (g < 0 || g >= INT32_MAX)
+        goto out;
+    out->known = true;
+    out->generation = (int32_t)g;
+    err = parse_pairs(list, out);
+out:
+    json_decref(root);
+    if (err < 0)
+        topic_state_fini(out);
+    return err;
+}
+
+void topic_state_write(const struct topic_state *s, struct writer *out)
+{
+    wr_printf(out, "{\"generation\":%d,\"journals\":[", s->generation);
+    for (size_t i = 0; i < s->pairs_n; i++) {
+        wr_str(out, i == 0 ? "[" : ",[");
+        sc_json_quote(span_str(s->pairs[i].name), out);
+        wr_printf(out, ",%lld]", (long long)s->pairs[i].create_revision);
+    }
+    wr_str(out, "]}");
+}

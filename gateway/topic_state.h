@@ -1,0 +1,34 @@
+/*
+ * What must be remembered of a topic between two listings and over restarts: the journal list last
+ * served and its generation (O11, O13). Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/span.h"
+#include "base/writer.h"
+
+struct topic_pair {
+    const char *name;
+    int64_t create_revision;
+};
+
+/* Owner: whoever holds it. Zeroed: a topic that was never served. */
+struct topic_state {
+    bool known; /* it was served before */
+    int32_t generation;
+    struct topic_pair *pairs; /* names are owned */
+    size_t pairs_n;
+};
+
+void topic_state_fini(struct topic_state *s);
+/* The state after serving the list: the generation rises unless the old list is a prefix of the new
+ * one. *changed: it differs from s and must be stored. next is to be finished by the caller. */
+MUST_USE int topic_state_next(const struct topic_state *s, const struct topic_pair *list, size_t n,
+                              struct topic_state *next, bool *changed);
+/* {"generation":2,"journals":[["a/pivot=00",7],...]} */
+MUST_USE int topic_state_parse(struct span json, struct topic_state *out);
+void topic_state_write(const struct topic_state *s, struct writer *out);

@@ -1,0 +1,534 @@
+/*
+ * From the store's listing to the view (view_build.h): keeps one slot a journal and one record a
+ * topic, and rebuilds the view when something changed, once for many changes. Control thread.
+ */
+#include "gateway/view_build.h"
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "gateway/metrics.h"
+#include "gateway/view_build_int.h"
+
+#define STATE_PREFIX "topic/"
+#define STATE_SUFFIX "/generation"
+/* Ticks after which the first view shows what is known, although some journal's heads are not. */
+#define FIRST_VIEW_TICKS 5
+
+/* --- topics --- */
+
+static size_t topic_place(const struct view_build *vb, const char *name, bool *found)
+{
+    size_t lo = 0;
+    size_t hi = vb->topics_n;
+
+    *found = false;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        int c = strcmp(name, vb->topics[mid]->name);
+        if (c == 0) {
+            *found = true;
+            return mid;
+        }
+        if (c < 0)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return lo;
+}
+
+int vb_topic_get(struct view_build *vb, const char *name, struct vb_topic **out)
+{
+    bool found;
+    size_t at = topic_place(vb, name, &found);
+
+    *out = NULL;
+    if (found) {
+        *out = vb->topics[at];
+        return 0;
+    }
+    if (vb->topics_n == vb->topics_cap) {
+        size_t cap = vb->topics_cap == 0 ? 16 : vb->topics_cap * 2;
+        struct vb_topic **grown = mem_realloc(vb->topics, cap * sizeof(struct vb_topic *));
+        if (grown == NULL)
+            return E_NOMEM;
+        vb->topics = grown;
+        vb->topics_cap = cap;
+    }
+    struct vb_topic *t = mem_zalloc(sizeof *t);
+    if (t == NULL || (t->name = mem_strdup(name)) == NULL) {
+        mem_free(t);
+        return E_NOMEM;
+    }
+    t->vb = vb;
+    memmove(&vb->topics[at + 1], &vb->topics[at], (vb->topics_n - at) * sizeof(struct vb_topic *));
+    vb->topics[at] = t;
+    vb->topics_n++;
+    *out = t;
+    return 0;
+}
+
+/* --- journals --- */
+
+static void on_heads(void *arg, const struct jc_heads *heads)
+{
+    struct vb_slot *s = arg;
+
+    gw_part_update(s->part, heads);
+    if (!s->known) {
+        s->known = true;
+        vb_touch(s->vb);
+    }
+}
+
+static void on_follow_end(void *arg, int err)
+{
+    struct vb_slot *s = arg;
+
+    s->follow = NULL; /* the end released it */
+    s->gone = err == E_NOTFOUND || err == E_CLOSED;
+    if (!s->gone)
+        metric_add(M_STORE_ERRORS, 1); /* the tick follows again */
+}
+
+static void follow(struct vb_slot *s)
+{
+    struct jc_store *store = s->vb->opts.store;
+    const struct jc_follower f = {&s->vb->opts.mb->ex, on_heads, on_follow_end, s};
+
+    if (s->follow != NULL || s->gone || s->collection == NULL)
+        return;
+    int err = store->ops->follow(store, s->journal, &f, &s->follow);
+    if (err < 0)
+        log_event(LOG_WARN, "view.follow_failed", LF_STR("journal", s->journal->spec.name),
+                  LF_ERR(err));
+}
+
+static void slot_free(struct vb_slot *s)
+{
+    if (s == NULL)
+        return;
+    if (s->follow != NULL)
+        s->vb->opts.store->ops->cancel(s->follow);
+    gw_part_unref(s->part);
+    jc_journal_unref(s->journal);
+    mem_free(s);
+}
+
+/* A revision of the journal that the slot has not seen yet. */
+static void slot_set(struct vb_slot *s, const struct jc_journal *j)
+{
+    const struct jc_journal *old = s->journal;
+
+    s->journal = jc_journal_ref(j);
+    if (jc_spec_label(&j->spec, JC_LABEL_COLLECTION, &s->collection) < 0)
+        s->collection = NULL;
+    if (old == NULL || old->mod_revision != j->mod_revision)
+        vb_slot_read_bound(s);
+    jc_journal_unref(old);
+}
+
+static int slot_new(struct view_build *vb, const struct jc_journal *j, struct vb_slot **out)
+{
+    *out = NULL;
+    struct vb_slot *s = mem_zalloc(sizeof *s);
+    if (s == NULL)
+        return E_NOMEM;
+    s->vb = vb;
+    int err = gw_part_new(j, &s->part);
+    if (err < 0) {
+        mem_free(s);
+        return err;
+    }
+    slot_set(s, j);
+    *out = s;
+    return 0;
+}
+
+/* Both lists are by name: one pass. A slot lives on while name and create revision stay. */
+static int merge_listing(struct view_build *vb, const struct jc_listing *l)
+{
+    size_t old = 0;
+    size_t n = 0;
+    int err = 0;
+
+    struct vb_slot **slots = mem_array(l->n == 0 ? 1 : l->n, sizeof(struct vb_slot *));
+    if (slots == NULL)
+        return E_NOMEM;
+    for (size_t i = 0; i < l->n; i++) {
+        const struct jc_journal *j = l->items[i];
+        int c = 1;
+        while (old < vb->slots_n &&
+               (c = strcmp(vb->slots[old]->journal->spec.name, j->spec.name)) < 0)
+            slot_free(vb->slots[old++]);
+        struct vb_slot *s = old < vb->slots_n && c == 0 ? vb->slots[old++] : NULL;
+        if (s != NULL && s->journal->create_revision != j->create_revision) {
+            slot_free(s);
+            s = NULL;
+        }
+        if (s != NULL)
+            slot_set(s, j);
+        else if ((err = slot_new(vb, j, &s)) < 0)
+            continue; /* the next listing, or the tick, tries again */
+        slots[n++] = s;
+        follow(s);
+    }
+    while (old < vb->slots_n)
+        slot_free(vb->slots[old++]);
+    mem_free(vb->slots);
+    vb->slots = slots;
+    vb->slots_n = n;
+    return err;
+}
+
+static void take_listing(struct view_build *vb)
+{
+    if (merge_listing(vb, vb->listing) < 0)
+        log_event(LOG_ERROR, "view.listing_incomplete", LF_ERR(E_NOMEM));
+    vb_touch(vb);
+}
+
+static void on_snapshot(void *arg, const struct jc_listing *snapshot)
+{
+    struct view_build *vb = arg;
+    const struct jc_listing *old = vb->listing;
+
+    vb->listing = jc_listing_ref(snapshot);
+    jc_listing_unref(old);
+    take_listing(vb);
+}
+
+static void on_watch_end(void *arg, int err)
+{
+    struct view_build *vb = arg;
+
+    vb->watch = NULL;
+    if (err != E_CLOSED && err != E_CANCELED) {
+        metric_add(M_STORE_ERRORS, 1);
+        log_event(LOG_WARN, "view.watch_ended", LF_ERR(err));
+    }
+}
+
+static int watch(struct view_build *vb)
+{
+    const struct jc_selector all = {NULL, 0};
+    const struct jc_watcher w = {&vb->opts.mb->ex, on_snapshot, on_watch_end, vb};
+
+    return vb->opts.store->ops->watch(vb->opts.store, &all, &w, &vb->watch);
+}
+
+/* --- the remembered generations --- */
+
+static int load_one(struct view_build *vb, const struct jc_kv *kv)
+{
+    const size_t around = sizeof STATE_PREFIX + sizeof STATE_SUFFIX - 2;
+    size_t n = strlen(kv->key);
+    struct vb_topic *t;
+    int err;
+
+    if (n <= around || strcmp(kv->key + n - (sizeof STATE_SUFFIX - 1), STATE_SUFFIX) != 0)
+        return 0; /* somebody else's */
+    char *name = mem_strndup(kv->key + sizeof STATE_PREFIX - 1, n - around);
+    if (name == NULL)
+        return E_NOMEM;
+    err = vb_topic_get(vb, name, &t);
+    mem_free(name);
+    if (err < 0)
+        return err;
+    topic_state_fini(&t->state);
+    err = topic_state_parse(kv->value, &t->state);
+    if (err == E_CORRUPT) {
+        /* Going on as if the topic were new could let its epoch fall. */
+        log_event(LOG_ERROR, "view.generation_damaged", LF_STR("topic", t->name),
+                  LF_STR("effect", "the topic is not served"));
+        t->damaged = true;
+        err = 0;
+    }
+    return err;
+}
+
+static void on_loaded(void *arg, int err, const struct jc_kv *list, size_t n)
+{
+    struct view_build *vb = arg;
+
+    vb->busy--;
+    vb->loading = false;
+    for (size_t i = 0; err == 0 && i < n; i++)
+        err = load_one(vb, &list[i]);
+    if (err < 0 && err != E_NOTFOUND) {
+        metric_add(M_STORE_ERRORS, 1);
+        log_event(LOG_ERROR, "view.generations_not_read", LF_ERR(err));
+        return; /* the tick tries again */
+    }
+    vb->loaded = true;
+    vb_touch(vb);
+}
+
+static int load(struct view_build *vb)
+{
+    if (vb->loaded || vb->loading)
+        return 0;
+    int err =
+        vb->opts.store->ops->kv_scan(vb->opts.store, STATE_PREFIX, &vb->opts.mb->ex, on_loaded, vb);
+    if (err < 0)
+        return err;
+    vb->loading = true;
+    vb->busy++;
+    return 0;
+}
+
+/* --- the view --- */
+
+static int rank_cmp(const void *a, const void *b)
+{
+    const struct vb_slot *x = *(struct vb_slot *const *)a;
+    const struct vb_slot *y = *(struct vb_slot *const *)b;
+
+    int c = strcmp(x->collection, y->collection);
+    if (c != 0)
+        return c;
+    if (x->journal->create_revision != y->journal->create_revision)
+        return x->journal->create_revision < y->journal->create_revision ? -1 : 1;
+    return strcmp(x->journal->spec.name, y->journal->spec.name);
+}
+
+/* Brings all topics up to the slots. *all: every listed topic is shown with all its journals. */
+static int apply_topics(struct view_build *vb, bool *changed, bool *all)
+{
+    size_t n = 0;
+    int err = 0;
+
+    *all = true;
+    struct vb_slot **ranked =
+        mem_array(vb->slots_n == 0 ? 1 : vb->slots_n, sizeof(struct vb_slot *));
+    if (ranked == NULL)
+        return E_NOMEM;
+    for (size_t i = 0; i < vb->slots_n; i++) {
+        if (vb->slots[i]->collection != NULL)
+            ranked[n++] = vb->slots[i];
+    }
+    qsort(ranked, n, sizeof ranked[0], rank_cmp);
+    for (size_t i = 0; i < vb->topics_n; i++)
+        vb->topics[i]->listed = false;
+    for (size_t i = 0, end; i < n; i = end) {
+        struct vb_topic *t;
+        for (end = i + 1; end < n && strcmp(ranked[end]->collection, ranked[i]->collection) == 0;)
+            end++;
+        if ((err = vb_topic_get(vb, ranked[i]->collection, &t)) < 0)
+            goto out;
+        t->listed = true;
+        /* One topic's trouble is not the others'. */
+        if ((err = vb_topic_apply(t, ranked + i, end - i, changed)) < 0) {
+            log_event(LOG_ERROR, "view.topic_not_updated", LF_STR("topic", t->name), LF_ERR(err));
+            t->failed = true;
+        }
+        if (!t->damaged && (err < 0 || !t->shown || t->served.parts_n != end - i))
+            *all = false;
+    }
+    err = 0;
+    for (size_t i = 0; i < vb->topics_n; i++) {
+        if (!vb->topics[i]->listed)
+            vb_topic_hide(vb->topics[i], changed);
+    }
+out:
+    mem_free(ranked);
+    return err;
+}
+
+static bool satisfied(const struct view_build *vb, const char *collection, size_t parts_n)
+{
+    const struct gw_topic *t =
+        vb->view == NULL ? NULL : gw_view_topic(vb->view, span_str(collection));
+    return t != NULL && t->parts_n >= parts_n;
+}
+
+static void wait_end(struct view_build *vb, struct vb_wait *w)
+{
+    STAILQ_REMOVE(&vb->waits, w, vb_wait, link);
+    mailbox_post(vb->opts.mb, w->task);
+    mem_free(w->collection);
+    mem_free(w);
+}
+
+static void check_waits(struct view_build *vb, bool all)
+{
+    struct vb_wait *w = STAILQ_FIRST(&vb->waits);
+
+    while (w != NULL) {
+        struct vb_wait *next = STAILQ_NEXT(w, link);
+        if (all || satisfied(vb, w->collection, w->parts_n))
+            wait_end(vb, w);
+        w = next;
+    }
+}
+
+static int give_out(struct view_build *vb)
+{
+    const struct gw_view *view;
+    size_t n = 0;
+
+    struct gw_topic *list = mem_array(vb->topics_n == 0 ? 1 : vb->topics_n, sizeof *list);
+    if (list == NULL)
+        return E_NOMEM;
+    for (size_t i = 0; i < vb->topics_n; i++) {
+        if (vb->topics[i]->shown)
+            list[n++] = vb->topics[i]->served;
+    }
+    int err = gw_view_new(vb->revision + 1, list, n, &view);
+    mem_free(list);
+    if (err < 0)
+        return err;
+    gw_view_unref(vb->view);
+    vb->view = view;
+    vb->revision++;
+    vb->opts.on_view(vb->opts.arg, view);
+    check_waits(vb, false);
+    return 0;
+}
+
+static void run_rebuild(struct task *task)
+{
+    struct view_build *vb =
+        (struct view_build *)((char *)task - offsetof(struct view_build, rebuild));
+    bool changed = false;
+    bool all;
+
+    vb->dirty = false;
+    vb->busy--;
+    if (vb->stopped || !vb->loaded || vb->listing == NULL)
+        return;
+    int err = apply_topics(vb, &changed, &all);
+    if (err == 0 && !all && vb->view == NULL && vb->ticks < FIRST_VIEW_TICKS)
+        return; /* the first view had better be whole: clients would take a gap for a deletion */
+    vb->ready = vb->ready || (err == 0 && all);
+    if (err == 0 && (changed || vb->unseen || vb->view == NULL))
+        err = give_out(vb);
+    vb->unseen = err < 0; /* what changed must come out with the next rebuild */
+    if (err < 0)
+        log_event(LOG_ERROR, "view.not_rebuilt", LF_ERR(err));
+}
+
+void vb_touch(struct view_build *vb)
+{
+    if (vb->dirty || vb->stopped)
+        return;
+    vb->dirty = true;
+    vb->busy++;
+    vb->rebuild.run = run_rebuild;
+    mailbox_post(vb->opts.mb, &vb->rebuild);
+}
+
+/* --- life --- */
+
+int view_build_start(const struct view_build_opts *opts, struct view_build **out)
+{
+    int err;
+
+    *out = NULL;
+    struct view_build *vb = mem_zalloc(sizeof *vb);
+    if (vb == NULL)
+        return E_NOMEM;
+    vb->opts = *opts;
+    STAILQ_INIT(&vb->encoders);
+    STAILQ_INIT(&vb->waits);
+    if ((err = watch(vb)) < 0) {
+        mem_free(vb);
+        return err;
+    }
+    if (load(vb) < 0)
+        log_event(LOG_WARN, "view.generations_not_read", LF_ERR(E_AGAIN));
+    *out = vb;
+    return 0;
+}
+
+const struct gw_view *view_build_current(const struct view_build *vb)
+{
+    return vb->view;
+}
+
+bool view_build_ready(const struct view_build *vb)
+{
+    return vb->ready;
+}
+
+void view_build_tick(struct view_build *vb)
+{
+    int err = 0;
+
+    if (vb->stopped)
+        return;
+    vb->ticks++;
+    if (vb->watch == NULL)
+        err = watch(vb);
+    if (err == 0)
+        err = load(vb);
+    if (err < 0)
+        log_event(LOG_WARN, "view.retry_failed", LF_ERR(err));
+    for (size_t i = 0; i < vb->slots_n; i++)
+        follow(vb->slots[i]);
+    if (vb->listing != NULL && vb->slots_n != vb->listing->n)
+        take_listing(vb);
+    /* Rebuilding is cheap and finds what failed before; while all is well nothing is shown anew. */
+    if (!vb->ready || vb->unseen)
+        vb_touch(vb);
+    for (size_t i = 0; i < vb->topics_n; i++) {
+        if (vb->topics[i]->failed)
+            vb_touch(vb);
+    }
+}
+
+int view_build_await(struct view_build *vb, struct span collection, size_t parts_n,
+                     struct task *task)
+{
+    struct vb_wait *w = mem_zalloc(sizeof *w);
+
+    if (w == NULL ||
+        (w->collection = mem_strndup((const char *)collection.p, collection.n)) == NULL) {
+        mem_free(w);
+        return E_NOMEM;
+    }
+    w->parts_n = parts_n;
+    w->task = task;
+    STAILQ_INSERT_TAIL(&vb->waits, w, link);
+    if (vb->stopped || satisfied(vb, w->collection, parts_n))
+        wait_end(vb, w);
+    return 0;
+}
+
+void view_build_stop(struct view_build *vb)
+{
+    if (vb->stopped)
+        return;
+    vb->stopped = true;
+    if (vb->watch != NULL)
+        vb->opts.store->ops->cancel(vb->watch);
+    vb->watch = NULL;
+    for (size_t i = 0; i < vb->slots_n; i++)
+        slot_free(vb->slots[i]);
+    mem_free(vb->slots);
+    vb->slots = NULL;
+    vb->slots_n = 0;
+    check_waits(vb, true);
+}
+
+size_t view_build_busy(const struct view_build *vb)
+{
+    return vb->busy;
+}
+
+void view_build_free(struct view_build *vb)
+{
+    if (vb == NULL)
+        return;
+    ASSERT(vb->stopped && vb->busy == 0);
+    for (size_t i = 0; i < vb->topics_n; i++)
+        vb_topic_free(vb->topics[i]);
+    mem_free(vb->topics);
+    gw_view_unref(vb->view);
+    jc_listing_unref(vb->listing);
+    vb_encoders_free(vb);
+    mem_free(vb);
+}

@@ -1,0 +1,93 @@
+/* Private to view_build*.c. Everything here belongs to the control thread. */
+#pragma once
+
+#include <sys/queue.h>
+
+#include "gateway/topic_state.h"
+#include "gateway/view_build.h"
+
+/* One journal of the listing. Owner: view_build; stable address (its follow refers to it). */
+struct vb_slot {
+    struct view_build *vb;
+    const struct jc_journal *journal; /* newest revision; owned reference */
+    const char *collection;           /* borrowed from journal; NULL: no topic's */
+    struct gw_part *part;
+    struct jc_op *follow; /* NULL: not started, or ended */
+    bool known;           /* heads arrived */
+    bool gone;            /* the store said that it was deleted */
+    uint64_t bound;       /* last good estuary.dev/truncated-at */
+};
+
+/* One topic that was ever seen by this process or is remembered by the store. */
+struct vb_topic {
+    struct view_build *vb;
+    char *name;
+    struct topic_state state; /* as it is stored */
+    bool damaged;             /* the stored state cannot be read: not served */
+    bool writing;             /* pending is on its way to the store */
+    bool failed;              /* the last write failed: the tick tries again */
+    struct topic_state pending;
+    uint64_t min_clock; /* never falls */
+    bool listed;        /* scratch of a rebuild */
+    bool shown;         /* served is valid: parts and first are owned references */
+    struct gw_topic served;
+};
+
+struct vb_encoder {
+    STAILQ_ENTRY(vb_encoder) link;
+    struct gw_encoder encoder;
+    struct blob *signature; /* codec and key, spelt in one way only */
+};
+
+struct vb_wait {
+    STAILQ_ENTRY(vb_wait) link;
+    char *collection;
+    size_t parts_n;
+    struct task *task;
+};
+
+struct view_build {
+    struct view_build_opts opts;
+    struct jc_op *watch;
+    const struct jc_listing *listing;
+    struct vb_slot **slots; /* by name, as the listing */
+    size_t slots_n;
+    struct vb_topic **topics; /* by name */
+    size_t topics_n;
+    size_t topics_cap;
+    STAILQ_HEAD(, vb_encoder) encoders;
+    uint32_t encoders_n;
+    STAILQ_HEAD(, vb_wait) waits;
+    const struct gw_view *view;
+    int64_t revision;
+    struct task rebuild; /* posted while dirty */
+    bool dirty;
+    bool loading; /* kv_scan runs */
+    bool loaded;
+    bool ready;
+    bool unseen; /* a rebuild could not give its view out */
+    bool stopped;
+    unsigned ticks;
+    size_t busy; /* key-value operations on their way, and the rebuild task */
+};
+
+/* Asks for a rebuild, soon. */
+void vb_touch(struct view_build *vb);
+/* E_NOMEM. */
+MUST_USE int vb_topic_get(struct view_build *vb, const char *name, struct vb_topic **out);
+void vb_topic_free(struct vb_topic *t);
+
+/* view_build_labels.c */
+/* The encoder that the journal's labels ask for; faults fall back (null key, no compression) and
+ * are logged once. NULL: out of memory. */
+const struct gw_encoder *vb_encoder_for(struct view_build *vb, const struct jc_spec *spec);
+void vb_encoders_free(struct view_build *vb);
+/* Takes in the journal's truncated-at label. */
+void vb_slot_read_bound(struct vb_slot *s);
+
+/* view_build_topic.c */
+/* Brings a topic up to its journals (ranked, n >= 1). *changed: what is shown changed. */
+MUST_USE int vb_topic_apply(struct vb_topic *t, struct vb_slot *const *slots, size_t n,
+                            bool *changed);
+/* It has no journal any more. */
+void vb_topic_hide(struct vb_topic *t, bool *changed);

@@ -1,0 +1,182 @@
+/*
+ * What a journal's labels say about its topic: key, codec, bound. Bad labels never take a topic
+ * away: they are logged and the safe reading is used. Control thread.
+ */
+#include "gateway/view_build_int.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "gateway/metrics.h"
+#include "journal_client/uuid.h"
+
+#define SIGNATURE_MAX ((size_t)1024 * 1024)
+
+static bool literal(uint8_t c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
+           c == '_' || c == '+' || c == '/' || c == '.';
+}
+
+static int hex_digit(uint8_t c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return -1;
+}
+
+int view_label_decode(struct span value, struct arena *a, struct span *out)
+{
+    size_t n = 0;
+
+    *out = (struct span){NULL, 0};
+    uint8_t *text = arena_alloc(a, value.n);
+    if (text == NULL)
+        return E_NOMEM;
+    for (size_t i = 0; i < value.n; i++) {
+        uint8_t c = value.p[i];
+        if (c == '%') {
+            if (value.n - i < 3)
+                return E_SYNTAX;
+            int hi = hex_digit(value.p[i + 1]);
+            int lo = hex_digit(value.p[i + 2]);
+            if (hi < 0 || lo < 0)
+                return E_SYNTAX;
+            c = (uint8_t)(hi * 16 + lo);
+            i += 2;
+        } else if (!literal(c)) {
+            return E_SYNTAX;
+        }
+        text[n++] = c;
+    }
+    *out = span_of(text, n);
+    return 0;
+}
+
+/* The pointers of the key, decoded; *n = 0: no key. Stops at the first index that is missing. */
+static int read_key(const struct jc_spec *spec, struct arena *a, struct span *pointers, size_t *n)
+{
+    char name[sizeof GW_LABEL_KEY + 8];
+    const char *value;
+    int err;
+
+    *n = 0;
+    for (unsigned i = 0; i < GW_KEY_PARTS_MAX; i++) {
+        snprintf(name, sizeof name, GW_LABEL_KEY "%u", i);
+        err = jc_spec_label(spec, name, &value);
+        if (err == E_NOTFOUND)
+            return 0;
+        if (err < 0 || (err = view_label_decode(span_str(value), a, &pointers[i])) < 0)
+            return err;
+        *n = i + 1;
+    }
+    return 0;
+}
+
+static enum kp_codec read_codec(const struct jc_spec *spec)
+{
+    const char *value;
+    enum kp_codec codec;
+
+    if (jc_spec_label(spec, GW_LABEL_COMPRESSION, &value) < 0 ||
+        kp_codec_parse(span_str(value), &codec) < 0)
+        return KP_CODEC_NONE;
+    return codec;
+}
+
+static const struct gw_encoder *intern(struct view_build *vb, struct writer *signature,
+                                       enum kp_codec codec, const struct span *pointers, size_t n)
+{
+    struct vb_encoder *e;
+    struct blob *text = wr_take(signature);
+
+    if (text == NULL)
+        return NULL;
+    STAILQ_FOREACH(e, &vb->encoders, link)
+    {
+        if (span_eq(blob_span(e->signature), blob_span(text))) {
+            blob_unref(text);
+            return &e->encoder;
+        }
+    }
+    if ((e = mem_zalloc(sizeof *e)) == NULL) {
+        blob_unref(text);
+        return NULL;
+    }
+    e->encoder.id = vb->encoders_n++;
+    e->encoder.codec = codec;
+    e->signature = text;
+    int err = n == 0 ? 0 : sc_key_new(pointers, n, &e->encoder.key);
+    if (err == E_NOMEM) {
+        blob_unref(text);
+        mem_free(e);
+        return NULL;
+    }
+    if (err < 0)
+        log_event(LOG_WARN, "view.key_refused", LF_SPAN("pointer", pointers[0]),
+                  LF_STR("effect", "records have no key"));
+    STAILQ_INSERT_TAIL(&vb->encoders, e, link);
+    return &e->encoder;
+}
+
+const struct gw_encoder *vb_encoder_for(struct view_build *vb, const struct jc_spec *spec)
+{
+    struct span pointers[GW_KEY_PARTS_MAX] = {{NULL, 0}};
+    const struct gw_encoder *out = NULL;
+    struct writer signature;
+    struct arena a;
+    size_t n;
+
+    arena_init(&a, SIGNATURE_MAX);
+    wr_init(&signature, SIGNATURE_MAX);
+    enum kp_codec codec = read_codec(spec);
+    if (read_key(spec, &a, pointers, &n) < 0)
+        n = 0; /* half a key would route nobody right: no key */
+    wr_u8(&signature, (uint8_t)codec);
+    for (size_t i = 0; i < n; i++) {
+        wr_uvarint32(&signature, (uint32_t)pointers[i].n);
+        wr_span(&signature, pointers[i]);
+    }
+    if (wr_err(&signature) == 0)
+        out = intern(vb, &signature, codec, pointers, n);
+    wr_fini(&signature);
+    arena_fini(&a);
+    return out;
+}
+
+void vb_encoders_free(struct view_build *vb)
+{
+    struct vb_encoder *e;
+
+    while ((e = STAILQ_FIRST(&vb->encoders)) != NULL) {
+        STAILQ_REMOVE_HEAD(&vb->encoders, link);
+        sc_key_free(e->encoder.key);
+        blob_unref(e->signature);
+        mem_free(e);
+    }
+}
+
+void vb_slot_read_bound(struct vb_slot *s)
+{
+    const char *value = "";
+    uint64_t clock = 0;
+
+    int err = jc_spec_label(&s->journal->spec, JC_LABEL_TRUNCATED_AT, &value);
+    if (err == E_NOTFOUND)
+        return; /* a bound that was set once stays */
+    if (err == 0)
+        err = jc_clock_parse_hex(span_str(value), &clock);
+    if (err < 0) {
+        metric_add(M_LABELS_REFUSED, 1);
+        log_event(LOG_WARN, "view.label_refused", LF_STR("journal", s->journal->spec.name),
+                  LF_STR("label", JC_LABEL_TRUNCATED_AT), LF_STR("value", value), LF_ERR(err));
+        return;
+    }
+    if (clock > s->bound)
+        s->bound = clock;
+}

@@ -1,0 +1,238 @@
+/*
+ * One topic between its journals and the view: decides when a new list of journals may be shown,
+ * under which epoch, and stores that before it is shown. Control thread.
+ */
+#include "gateway/view_build_int.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "gateway/metrics.h"
+
+#define STATE_MAX_BYTES ((size_t)64 * 1024 * 1024)
+
+/* Each field with its length in front, so that no two lists of fields are the same bytes. */
+static void hash_field(EVP_MD_CTX *ctx, struct span s)
+{
+    uint8_t head[8];
+
+    be_store64(head, (uint64_t)s.n);
+    EVP_DigestUpdate(ctx, head, sizeof head);
+    EVP_DigestUpdate(ctx, s.p, s.n);
+}
+
+void view_topic_id(const char *task, const char *topic, int32_t epoch, const char *journal,
+                   int64_t create_revision, struct kp_uuid *out)
+{
+    uint8_t digest[EVP_MAX_MD_SIZE] = {0};
+    uint8_t number[8];
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+
+    for (uint8_t salt = 0; salt < UINT8_MAX && ctx != NULL; salt++) {
+        EVP_DigestInit_ex(ctx, EVP_sha256(), NULL);
+        hash_field(ctx, span_str(task));
+        hash_field(ctx, span_str(topic));
+        be_store64(number, (uint64_t)epoch);
+        hash_field(ctx, span_of(number, sizeof number));
+        hash_field(ctx, span_str(journal));
+        be_store64(number, (uint64_t)create_revision);
+        hash_field(ctx, span_of(number, sizeof number));
+        hash_field(ctx, span_of(&salt, sizeof salt));
+        EVP_DigestFinal_ex(ctx, digest, NULL);
+        /* Kafka writes ids in base64: 62 in the first six bits is '-', which tools take for an
+         * option. */
+        if (digest[0] >> 2 != 62)
+            break;
+    }
+    EVP_MD_CTX_free(ctx);
+    memcpy(out->b, digest, sizeof out->b);
+    /* Version 8 and variant 10 (RFC 9562): also keeps clear of the low ids that Kafka reserves. */
+    out->b[6] = (uint8_t)((out->b[6] & 0x0f) | 0x80);
+    out->b[8] = (uint8_t)((out->b[8] & 0x3f) | 0x80);
+}
+
+static void drop_parts(struct gw_topic *g)
+{
+    for (size_t i = 0; i < g->parts_n; i++)
+        gw_part_unref(g->parts[i]);
+    mem_free(g->parts);
+    g->parts = NULL;
+    g->parts_n = 0;
+}
+
+void vb_topic_hide(struct vb_topic *t, bool *changed)
+{
+    if (!t->shown)
+        return;
+    drop_parts(&t->served);
+    jc_journal_unref(t->served.first);
+    t->served = (struct gw_topic){0};
+    t->shown = false;
+    *changed = true;
+}
+
+void vb_topic_free(struct vb_topic *t)
+{
+    bool changed;
+
+    vb_topic_hide(t, &changed);
+    topic_state_fini(&t->state);
+    topic_state_fini(&t->pending);
+    mem_free(t->name);
+    mem_free(t);
+}
+
+static void on_stored(void *arg, int err)
+{
+    struct vb_topic *t = arg;
+
+    t->vb->busy--;
+    t->writing = false;
+    t->failed = err < 0;
+    if (err < 0) {
+        metric_add(M_STORE_ERRORS, 1);
+        log_event(LOG_ERROR, "view.generation_not_stored", LF_STR("topic", t->name), LF_ERR(err));
+        topic_state_fini(&t->pending);
+        return;
+    }
+    topic_state_fini(&t->state);
+    t->state = t->pending;
+    t->pending = (struct topic_state){0};
+    vb_touch(t->vb);
+}
+
+/* Stores `next`, which is taken over in any case. */
+static int store_state(struct vb_topic *t, struct topic_state *next)
+{
+    struct jc_store *store = t->vb->opts.store;
+    struct writer text;
+    struct blob *value = NULL;
+    char *key = NULL;
+    int err = E_NOMEM;
+
+    wr_init(&text, STATE_MAX_BYTES);
+    topic_state_write(next, &text);
+    size_t key_bytes = strlen(t->name) + sizeof "topic//generation";
+    key = mem_alloc(key_bytes);
+    if (key == NULL || (value = wr_take(&text)) == NULL)
+        goto out;
+    snprintf(key, key_bytes, "topic/%s/generation", t->name);
+    struct jc_kv kv = {.key = key, .value = blob_span(value)};
+    if ((err = store->ops->kv_set(store, &kv, 1, &t->vb->opts.mb->ex, on_stored, t)) < 0)
+        goto out;
+    t->vb->busy++;
+    t->writing = true;
+    t->pending = *next;
+    *next = (struct topic_state){0};
+out:
+    t->failed = err < 0;
+    topic_state_fini(next);
+    mem_free(key);
+    blob_unref(value);
+    wr_fini(&text);
+    return err;
+}
+
+/* The list is stored: shows it. */
+static int show(struct vb_topic *t, struct vb_slot *const *slots, size_t n, bool *changed)
+{
+    int32_t epoch = t->state.generation + 1;
+    bool same = t->shown && t->served.parts_n == n && t->served.epoch == epoch;
+
+    for (size_t i = 0; same && i < n; i++)
+        same = t->served.parts[i] == slots[i]->part;
+    if (same)
+        return 0;
+    struct gw_part **parts = mem_array(n, sizeof(struct gw_part *));
+    if (parts == NULL)
+        return E_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        parts[i] = gw_part_ref(slots[i]->part);
+    drop_parts(&t->served);
+    if (t->shown && t->served.epoch != epoch)
+        log_event(LOG_WARN, "view.generation_raised", LF_STR("topic", t->name),
+                  LF_INT("epoch", epoch));
+    t->served.parts = parts;
+    t->served.parts_n = n;
+    t->served.epoch = epoch;
+    view_topic_id("", t->name, epoch, slots[0]->journal->spec.name,
+                  slots[0]->journal->create_revision, &t->served.id);
+    t->shown = true;
+    *changed = true;
+    return 0;
+}
+
+/* The list of journals: is it another than what is stored? */
+static int judge_list(struct vb_topic *t, struct vb_slot *const *slots, size_t n, bool *changed)
+{
+    struct topic_state next;
+    bool differs;
+    int err = E_NOMEM;
+
+    struct topic_pair *pairs = mem_array(n, sizeof *pairs);
+    if (pairs == NULL)
+        return E_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        pairs[i].name = slots[i]->journal->spec.name;
+        pairs[i].create_revision = slots[i]->journal->create_revision;
+    }
+    if ((err = topic_state_next(&t->state, pairs, n, &next, &differs)) < 0)
+        goto out;
+    if (!differs) {
+        topic_state_fini(&next);
+        err = show(t, slots, n, changed);
+    } else if (t->writing) {
+        topic_state_fini(&next); /* looked at again when the write is answered */
+    } else {
+        err = store_state(t, &next);
+    }
+out:
+    mem_free(pairs);
+    return err;
+}
+
+/* What may change while the list of journals stays: bound, labels, settings. */
+static int refresh(struct vb_topic *t, const struct vb_slot *first, bool *changed)
+{
+    const struct gw_encoder *encoder = vb_encoder_for(t->vb, &first->journal->spec);
+
+    if (encoder == NULL)
+        return E_NOMEM;
+    struct gw_topic *g = &t->served;
+    bool same =
+        g->first == first->journal && g->encoder == encoder && g->bound.min_clock == t->min_clock;
+    if (same)
+        return 0;
+    const struct jc_journal *old = g->first;
+    g->name = t->name;
+    g->collection = t->name;
+    g->first = jc_journal_ref(first->journal);
+    g->encoder = encoder;
+    g->bound = (struct gw_bound){t->min_clock, UINT64_MAX};
+    jc_journal_unref(old);
+    *changed = true;
+    return 0;
+}
+
+int vb_topic_apply(struct vb_topic *t, struct vb_slot *const *slots, size_t n, bool *changed)
+{
+    bool known = true;
+    int err = 0;
+
+    t->failed = false;
+    if (t->damaged)
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        if (slots[i]->bound > t->min_clock)
+            t->min_clock = slots[i]->bound;
+        known = known && slots[i]->known;
+    }
+    if (known && (err = judge_list(t, slots, n, changed)) < 0)
+        return err;
+    /* A bound takes effect at once, also while a longer list waits for its heads. */
+    if (t->shown)
+        err = refresh(t, slots[0], changed);
+    return err;
+}
