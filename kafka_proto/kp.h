@@ -44,8 +44,8 @@ struct kp_piece {
 struct kp_records {
     /* decoding: the borrowed bytes (p == NULL: null) */
     struct span in;
-    /* encoding: the pieces, borrowed until the encoded message was consumed; n == 0 encodes zero
-     * bytes, never null */
+    /* encoding: the pieces, borrowed until the encoded message was consumed. n == 0: `in` is
+     * copied, or zero bytes are encoded when that is null; never null */
     const struct kp_piece *pieces;
     size_t pieces_n;
 };
@@ -87,12 +87,23 @@ struct kp_request_header {
  * cannot be decoded. E_SHORT, E_SYNTAX. */
 MUST_USE int kp_request_header_decode(struct reader *r, struct kp_request_header *out, bool *known);
 
+/* For clients (tests, tools): a whole request frame, from its length on, appended to w. When it
+ * fails, w may hold a part of it. Errors as kp_encode(). */
+MUST_USE int kp_request_encode(const struct kp_api *api, int16_t version, int32_t correlation_id,
+                               struct span client_id, const void *req, struct arena *a,
+                               struct writer *w);
+/* For clients: reads the response header (behind the frame length) that belongs to the API and
+ * version. E_SHORT, E_SYNTAX. */
+MUST_USE int kp_response_header_decode(const struct kp_api *api, int16_t version, struct reader *r,
+                                       int32_t *correlation_id);
+
 /* --- messages
  * ------------------------------------------------------------------------------------------------------
  */
 /* Decodes a whole message of that version into *out (sizeof per desc; zeroed and defaulted here).
- * Strings, bytes and records borrow from the frame; arrays come from the arena. E_SHORT, E_SYNTAX,
- * E_TRAILING (bytes left), E_LIMIT (arena budget), E_VERSION. */
+ * Strings, bytes and records borrow from the frame; arrays come from the arena. E_SHORT (also a
+ * count that the bytes left cannot hold), E_SYNTAX, E_TRAILING (bytes left), E_LIMIT (arena
+ * budget), E_NOMEM, E_VERSION. After a failure *out is of no use, but safe to drop. */
 MUST_USE int kp_decode(const struct kp_desc *d, int16_t version, struct reader *r, struct arena *a,
                        void *out);
 /* Fills a struct with the defaults of its fields; do this before filling a response by hand. */
@@ -122,7 +133,7 @@ struct kp_encoded {
  * allowed; E_NOMEM; E_LIMIT. */
 MUST_USE int kp_encode_response(const struct kp_api *api, int16_t version, int32_t correlation_id,
                                 const void *resp, struct arena *a, struct kp_encoded *out);
-/* A bare message without header: tests, golden bytes, request encoding. Records pieces are copied
- * in. */
+/* A bare message without header, appended to out: tests, golden bytes, requests. Records pieces are
+ * copied in; the arena serves as scratch. Errors as kp_encode_response(). */
 MUST_USE int kp_encode(const struct kp_desc *d, int16_t version, const void *msg, struct arena *a,
                        struct writer *out);

@@ -42,7 +42,7 @@ struct kp_field {
 
 struct kp_desc {
     const char *name;              /* of the C struct */
-    const struct kp_field *fields; /* in wire order; two rows with one name share a member */
+    const struct kp_field *fields; /* in wire order; tags rise */
     size_t fields_n;
     size_t size;
     int16_t min, max;
@@ -64,3 +64,12 @@ static inline bool kp_field_by_pointer(const struct kp_field *f)
 
 /* True when the member holds its default: what a version without the field can carry. */
 bool kp_field_is_default(const struct kp_field *f, const void *msg);
+
+/* Why arena_array(a, n, size) answered NULL: over the request's budget, or out of memory. */
+static inline int kp_arena_failure(const struct arena *a, size_t n, size_t size)
+{
+    return n > (a->budget - a->used) / size ? E_LIMIT : E_NOMEM;
+}
+
+/* Response header v1 ends with a tag section, v0 does not. */
+bool kp_response_header_has_tags(const struct kp_api *api, int16_t version);

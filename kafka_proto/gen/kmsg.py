@@ -121,8 +121,8 @@ def parse_field(where, text, api, within):
         f.null_lo = int(m[5]) if m[5] else f.lo
         if not f.lo <= f.null_lo <= f.hi:
             refuse(where, "nullable outside of the field's versions")
-        if f.type == "struct" and not f.array and f.null_lo != f.lo:
-            refuse(where, "a struct is nullable in all its versions or in none")
+        if f.type == "struct" and not f.array and (f.null_lo != f.lo or m[9] != "null" or m[7]):
+            refuse(where, "a nullable struct is so in all its versions, defaults to null and has no tag")
     if m[7] is not None:
         f.tag = int(m[7])
         if f.lo < api.flexible:
@@ -200,20 +200,15 @@ def wire_min(api, fields, v):
 
 def check_struct(api, fields, path, where):
     """Names, ranges and sizes within one struct; sets the C names on the way down."""
-    by_name, tags = {}, {}
+    by_name, last_tag = {}, -1
     for f in fields:
-        for other in by_name.get(f.name, []):
-            if f.lo <= other.hi and other.lo <= f.hi:
-                refuse(f.where, f"ranges of '{f.name}' overlap ({other.where})")
-            if (f.type, f.array, f.null_lo is None) != (other.type, other.array, other.null_lo is None) \
-                    or f.default != other.default or f.type == "struct":
-                refuse(f.where, f"'{f.name}' changes its type or default ({other.where})")
-        by_name.setdefault(f.name, []).append(f)
+        if f.name in by_name:
+            refuse(f.where, f"'{f.name}' is taken ({by_name[f.name].where})")
+        by_name[f.name] = f
         if f.tag is not None:
-            for other in tags.get(f.tag, []):
-                if f.lo <= other.hi and other.lo <= f.hi:
-                    refuse(f.where, f"tag {f.tag} is taken ({other.where})")
-            tags.setdefault(f.tag, []).append(f)
+            if f.tag <= last_tag:
+                refuse(f.where, f"tags must rise, {f.tag} follows {last_tag}")
+            last_tag = f.tag
         if f.type == "struct":
             if not f.fields:
                 refuse(f.where, f"'{f.name}' has no fields")

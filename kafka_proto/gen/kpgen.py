@@ -11,14 +11,6 @@ import sys
 from kmsg import NEVER, TYPES, Refused, load, sides, structs
 
 
-def members(fields):
-    """One row a C member: two ranges of one name share it."""
-    seen = {}
-    for f in fields:
-        seen.setdefault(f.name, f)
-    return seen.values()
-
-
 def c_type(f):
     return f"struct {f.path}" if f.type == "struct" else TYPES[f.type][0]
 
@@ -29,7 +21,7 @@ def is_pointer(f):
 
 def emit_struct(out, path, fields):
     out.append(f"struct {path} {{")
-    for f in members(fields):
+    for f in fields:
         out.append(f"    {c_type(f)} {'*' if is_pointer(f) else ''}{f.name};")
         if f.array:
             out.append(f"    int32_t {f.name}_n;")
@@ -39,7 +31,7 @@ def emit_struct(out, path, fields):
 
 
 def emit_desc(out, api, path, fields):
-    for f in members(fields):
+    for f in fields:
         star = " *" if is_pointer(f) else ""
         out.append(f"MEMBER_IS({path}, {f.name}, {c_type(f)}{star});")
         if f.array:
