@@ -4,7 +4,6 @@
  */
 #include "base/mem.h"
 
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -27,6 +26,13 @@ static bool must_fail(void)
     return false;
 }
 
+/* No object may be larger than PTRDIFF_MAX. malloc knows, but sanitizers end the process when they
+ * see such a request, and here it is an answer. */
+static bool refused(size_t bytes)
+{
+    return bytes > PTRDIFF_MAX || must_fail();
+}
+
 void mem_fail_after(long after, int forever)
 {
     atomic_store(&fail_forever, forever != 0);
@@ -35,30 +41,30 @@ void mem_fail_after(long after, int forever)
 
 void *mem_alloc(size_t bytes)
 {
-    if (must_fail())
+    if (refused(bytes))
         return NULL;
     return malloc(bytes == 0 ? 1 : bytes);
 }
 
 void *mem_zalloc(size_t bytes)
 {
-    if (must_fail())
+    if (refused(bytes))
         return NULL;
     return calloc(1, bytes == 0 ? 1 : bytes);
 }
 
 void *mem_array(size_t count, size_t bytes)
 {
-    if (must_fail())
+    size_t total;
+
+    if (__builtin_mul_overflow(count, bytes, &total))
         return NULL;
-    if (count == 0 || bytes == 0)
-        return calloc(1, 1);
-    return calloc(count, bytes);
+    return mem_zalloc(total);
 }
 
 void *mem_realloc(void *p, size_t bytes)
 {
-    if (must_fail())
+    if (refused(bytes))
         return NULL;
     /* realloc(p, 0) frees p in glibc: the caller could not tell that from failure. */
     return realloc(p, bytes == 0 ? 1 : bytes);
