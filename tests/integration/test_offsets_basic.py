@@ -722,15 +722,3 @@ def test_what_is_advertised_can_be_decoded(srv, topic):
                                                        {'resource_type': 2, 'resource_name': 'nope', 'configuration_keys': None}])
             assert [x['error_code'] for x in r['results']] == [0, UNKNOWN_TOPIC]
             assert 'max.message.bytes' in {x['name'] for x in r['results'][0]['configs']}
-
-
-# --- compression --------------------------------------------------------------------------------------------------
-
-@pytest.mark.parametrize('codec', ['gzip', 'snappy', 'lz4', 'zstd'])
-def test_compression_suits_the_fetch_version(srv, topic, codec):
-    """Field case 21: never zstd below Fetch 10, every client reads every codec that it may be sent."""
-    status, body, _ = srv.request('PATCH', '/v1/collections/%s' % topic, json.dumps({'labels': {'sluice.dev/compression': codec}}).encode(),
-                                  {'Content-Type': 'application/json'})
-    if status in (404, 405):
-        pytest.skip('the admin listener offers no way to label a collection yet')
-    assert status == 200, body
