@@ -371,24 +371,16 @@ def test_open_connections_fall_back_to_zero(srv, until):
 
 def test_the_commands_show_what_is_there_as_json_and_as_a_table(srv, topic):
     srv.publish(topic, [{'id': i} for i in range(9)], partitions=2, key='/id')
-    with Conn(srv.kafka) as c:
-        c.api_versions()
-        for what in ('collections', 'topics', 'journals', 'connections'):
-            out = srv.cli(what, '--json').stdout
-            parsed = json.loads(out)
-            assert parsed, what
-            if what != 'connections':
-                assert topic in out.decode(), what
-            table = srv.cli(what).stdout.decode()
-            assert len(table.splitlines()) >= 2, what
-            if what != 'connections':
-                assert topic in table, what
+    for what in ('collections', 'topics', 'journals'):
+        out = srv.cli(what, '--json').stdout
+        assert json.loads(out) and topic in out.decode(), what
+        table = srv.cli(what).stdout.decode()
+        assert len(table.splitlines()) >= 2 and topic in table, what
     t = srv.topics()[topic]
     assert len(t['partitions']) == 2
     with Conn(srv.kafka) as c:
         for i, p in enumerate(t['partitions']):
             assert p['high_watermark'] == c.list_offset(topic, i, LATEST)['offset']
-    assert srv.cli('groups', '--json', check=False).returncode in (0, 1, 2)
 
 
 def test_publish_and_read_from_the_command_line(srv, topic):
@@ -469,3 +461,13 @@ def test_settings_come_from_the_environment_and_a_file_too(make_server, tmp_path
     s.publish('file', [{'id': 1}])
     assert len(s.topics()['file']['partitions']) == 2
     os.unlink(conf)
+
+
+def test_a_record_has_its_documents_key(srv, topic):
+    """One pointer: that value's text; several: an array of them."""
+    srv.publish(topic, ['{"id":"a\\u0041","n":1}', '{"id":7.0,"n":2}', '{"id":null,"n":3}'], key='/id')
+    assert [r.key for r in read_all(srv.kafka, topic, 0)] == [b'"a\\u0041"', b'7.0', b'null']
+    srv.publish(topic + '-two', [{'a': {'b': 1}, 'c': 'x'}], key=['/a/b', '/c'])
+    assert [r.key for r in read_all(srv.kafka, topic + '-two', 0)] == [b'[1,"x"]']
+    srv.publish(topic + '-none', [{'id': 1}])
+    assert [r.key for r in read_all(srv.kafka, topic + '-none', 0)] == [None]
