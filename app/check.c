@@ -1,0 +1,51 @@
+/*
+ * `sluice check`: the settings as `serve` would read them and, when a data folder is there and
+ * nobody holds it, the folder itself. Prints every fault; changes nothing.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/serve_options.h"
+#include "gateway/gateway.h"
+
+static void on_fault(void *arg, const char *text)
+{
+    (void)arg;
+    (void)printf("%s\n", text);
+}
+
+static int check_folder(const struct cli_command *cmd, const char *dir)
+{
+    int n = jc_local_check(dir, gw_doc_probe, NULL, on_fault, NULL);
+
+    if (n < 0) {
+        cli_error(cmd, "cannot check the data folder %s: %s", dir, err_text(n));
+        return EXIT_FAILED;
+    }
+    (void)printf("data folder %s: %d fault%s\n", dir, n, n == 1 ? "" : "s");
+    return n == 0 ? EXIT_OK : EXIT_FAILED;
+}
+
+int cmd_check(const struct cli_command *cmd, int argc, char **argv)
+{
+    struct config settings;
+    struct serve_config config;
+    struct cli_args args;
+    int err = serve_options(cmd, argc, argv, &settings, &config, &args), rc = EXIT_OK;
+
+    if (err != 0)
+        return err == 1 ? EXIT_OK : EXIT_FAILED;
+    if (args.n > 0) {
+        cli_error(cmd, "unexpected argument \"%s\"", args.v[0]);
+        config_fini(&settings);
+        return EXIT_USAGE;
+    }
+    (void)printf("settings: 0 faults\n");
+    if (access(settings.data_dir, F_OK) == 0)
+        rc = check_folder(cmd, settings.data_dir);
+    else
+        (void)printf("data folder %s: not there yet\n", settings.data_dir);
+    config_fini(&settings);
+    return rc;
+}

@@ -1,0 +1,44 @@
+/*
+ * One HTTP request to a running server, by libcurl. Blocking; main thread. No redirects, no proxies
+ * from the environment: the admin address is meant literally.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/span.h"
+#include "base/writer.h"
+
+#define ADMIN_DEFAULT "http://127.0.0.1:9094"
+
+struct http_rq {
+    const char *base;            /* "http://127.0.0.1:9094" */
+    const char *path;            /* "/v1/topics", encoded */
+    const struct span *body;     /* NULL: GET; else POST */
+    const char *content_type;    /* of body */
+    const char *idempotency_key; /* NULL: none */
+    /* Streams: called with the bytes of a 2xx answer instead of collecting them; false stops. */
+    bool (*on_bytes)(void *arg, struct span bytes);
+    void *arg;
+};
+
+struct http_answer {
+    long status;        /* 0: no answer */
+    bool retry;         /* no answer, and another try may help */
+    bool replayed;      /* Idempotent-Replayed */
+    struct writer body; /* http_answer_fini frees it */
+    char fault[256];    /* why there is no answer */
+};
+
+/* 0: there is an answer, of any status. E_IO: there is none (see fault). E_NOMEM. */
+MUST_USE int http_send(const struct http_rq *rq, struct http_answer *out);
+void http_answer_fini(struct http_answer *a);
+/* Appends a name as a path: everything but letters, digits and -_.~/ is percent-encoded. */
+void http_path(struct writer *w, const char *name);
+void http_query(struct writer *w, const char *value); /* the same, slashes encoded too */
+/* --admin, else SLUICE_ADMIN, else the default. Without trailing slash semantics: a slash at the
+ * end is cut by http_send. */
+const char *http_admin(const char *flag);
+/* The text of {"error": ...}, or a general one; into out. */
+void http_error_text(const struct http_answer *a, char *out, size_t bytes);

@@ -1,0 +1,247 @@
+/*
+ * `sluice serve`: settings -> store -> gateway -> run until a signal. The control loop runs on the
+ * main thread; signals are taken by a thread of their own, so that no code runs in a signal
+ * handler.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "app/cli.h"
+#include "app/serve_config.h"
+#include "app/serve_options.h"
+#include "app/store_sync.h"
+#include "base/log.h"
+#include "gateway/gateway.h"
+
+/* Owner: main thread. */
+struct server {
+    struct config settings;
+    struct serve_config config;
+    struct jc_store *store;
+    struct mailbox mb; /* for the few questions before the gateway runs */
+    bool mb_ready;
+    struct gateway *gw;
+    char cluster_id[23];
+    pthread_t signal_thread;
+    bool signal_thread_runs;
+};
+
+/* --- signals
+ * ----------------------------------------------------------------------------------------- */
+
+static void signal_set(sigset_t *set)
+{
+    (void)sigemptyset(set);
+    (void)sigaddset(set, SIGTERM);
+    (void)sigaddset(set, SIGINT);
+    (void)sigaddset(set, SIGHUP);
+    (void)sigaddset(set, SIGUSR2); /* from ourselves: end */
+}
+
+static void *signal_main(void *arg)
+{
+    struct server *sv = arg;
+    sigset_t set;
+    bool stopping = false;
+
+    signal_set(&set);
+    for (;;) {
+        int sig = sigwaitinfo(&set, NULL);
+
+        if (sig == SIGUSR2)
+            return NULL;
+        if (sig == SIGHUP) {
+            log_event(LOG_WARN, "signal.ignored", LF_STR("signal", "SIGHUP"),
+                      LF_STR("reason", "there is no catalog to reload"));
+        } else if (sig == SIGTERM || sig == SIGINT) {
+            log_event(LOG_INFO, stopping ? "signal.again" : "signal.stop",
+                      LF_STR("signal", sig == SIGINT ? "SIGINT" : "SIGTERM"));
+            stopping = true;
+            gateway_stop(sv->gw); /* a second call cuts the drain short */
+        }
+    }
+}
+
+/* Before any thread starts, so that all of them inherit the mask. */
+static void signals_block(void)
+{
+    sigset_t set;
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+    signal_set(&set);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+    (void)sigaction(SIGPIPE, &ignore, NULL);
+}
+
+static void signals_end(struct server *sv)
+{
+    if (!sv->signal_thread_runs)
+        return;
+    (void)pthread_kill(sv->signal_thread, SIGUSR2);
+    (void)pthread_join(sv->signal_thread, NULL);
+    sv->signal_thread_runs = false;
+}
+
+/* --- start
+ * ------------------------------------------------------------------------------------------- */
+
+static void raise_file_limit(void)
+{
+    struct rlimit rl;
+
+    if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur < rl.rlim_max) {
+        rl.rlim_cur = rl.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &rl) < 0)
+            log_event(LOG_WARN, "limit.files", LF_ERRNO(errno));
+    }
+}
+
+static void setup_log(const struct config *c)
+{
+    enum log_level level = strcmp(c->log_level, "debug") == 0   ? LOG_DEBUG
+                           : strcmp(c->log_level, "warn") == 0  ? LOG_WARN
+                           : strcmp(c->log_level, "error") == 0 ? LOG_ERROR
+                                                                : LOG_INFO;
+
+    log_setup(level, strcmp(c->log_format, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT);
+}
+
+static void unknown_env(const char *name)
+{
+    log_event(LOG_WARN, "config.unknown", LF_STR("variable", name));
+}
+
+static int open_store(const struct cli_command *cmd, struct server *sv)
+{
+    char why[512] = "";
+    int err = mailbox_init(&sv->mb);
+
+    if (err < 0) {
+        cli_error(cmd, "%s", err_text(err));
+        return err;
+    }
+    sv->mb_ready = true;
+    if ((err = jc_local_open(&sv->config.store, &sv->store, why, sizeof why)) < 0) {
+        cli_error(cmd, "cannot open the data folder %s: %s", sv->settings.data_dir,
+                  why[0] != '\0' ? why : err_text(err));
+        return err;
+    }
+    if (sv->config.gw.cluster_id == NULL) {
+        if ((err = store_sync_cluster_id(sv->store, &sv->mb, sv->cluster_id)) < 0) {
+            cli_error(cmd, "cannot read the cluster id: %s", err_text(err));
+            return err;
+        }
+        sv->config.gw.cluster_id = sv->cluster_id;
+    }
+    return 0;
+}
+
+/* Whole or not at all: a reader never sees half a file. */
+static int write_ports(const char *path, const struct gw_ports *ports)
+{
+    char tmp[4096], text[128];
+    int n = snprintf(text, sizeof text, "{\"kafka\": %u, \"registry\": null, \"admin\": %u}\n",
+                     (unsigned)ports->kafka, (unsigned)ports->admin);
+    int fd, err = 0;
+
+    if (snprintf(tmp, sizeof tmp, "%s.%ld.tmp", path, (long)getpid()) >= (int)sizeof tmp)
+        return E_LIMIT;
+    if ((fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0)
+        return err_from_errno(errno);
+    if (write(fd, text, (size_t)n) != n)
+        err = E_IO;
+    if (close(fd) < 0)
+        err = E_IO;
+    if (err == 0 && rename(tmp, path) < 0)
+        err = err_from_errno(errno);
+    if (err < 0)
+        (void)unlink(tmp);
+    return err;
+}
+
+static void print_listener(const char *what, const struct gw_listen *l, uint16_t port)
+{
+    bool v6 = strchr(l->host, ':') != NULL;
+
+    (void)printf("%s%s%s%s:%u\n", what, v6 ? "[" : "", l->host, v6 ? "]" : "", (unsigned)port);
+}
+
+static void announce(const struct server *sv, const struct gw_ports *ports)
+{
+    const struct gw_config *gw = &sv->config.gw;
+
+    for (size_t i = 0; i < gw->kafka_n; i++)
+        print_listener("Kafka on ", &gw->kafka[i],
+                       i == 0 || gw->kafka[i].port == 0 ? ports->kafka : gw->kafka[i].port);
+    print_listener("admin on http://", &gw->admin, ports->admin);
+    (void)fflush(stdout);
+}
+
+static int run(const struct cli_command *cmd, struct server *sv)
+{
+    struct gw_ports ports;
+    char why[512] = "";
+    int err;
+
+    if ((err = gateway_new(&sv->config.gw, sv->store, NULL, &sv->gw, why, sizeof why)) < 0) {
+        cli_error(cmd, "%s", why[0] != '\0' ? why : err_text(err));
+        return err;
+    }
+    if (pthread_create(&sv->signal_thread, NULL, signal_main, sv) != 0) {
+        cli_error(cmd, "cannot start a thread for signals");
+        return E_NOMEM;
+    }
+    sv->signal_thread_runs = true;
+    gateway_ports(sv->gw, &ports);
+    announce(sv, &ports);
+    if (sv->settings.ports_file[0] != '\0' &&
+        (err = write_ports(sv->settings.ports_file, &ports)) < 0) {
+        cli_error(cmd, "cannot write %s: %s", sv->settings.ports_file, err_text(err));
+        return err;
+    }
+    err = gateway_run(sv->gw);
+    if (err < 0)
+        log_event(LOG_WARN, "serve.drain", LF_ERR(err));
+    return err;
+}
+
+static void server_fini(struct server *sv)
+{
+    signals_end(sv);
+    gateway_free(sv->gw);
+    if (sv->store != NULL)
+        sv->store->ops->close(sv->store);
+    if (sv->mb_ready)
+        mailbox_fini(&sv->mb);
+    config_fini(&sv->settings);
+}
+
+int cmd_serve(const struct cli_command *cmd, int argc, char **argv)
+{
+    struct server sv = {.store = NULL};
+    struct cli_args args;
+    int err = serve_options(cmd, argc, argv, &sv.settings, &sv.config, &args);
+
+    if (err != 0)
+        return err == 1 ? EXIT_OK : EXIT_USAGE;
+    if (args.n > 0) {
+        cli_error(cmd, "unexpected argument \"%s\"", args.v[0]);
+        config_fini(&sv.settings);
+        return EXIT_USAGE;
+    }
+    setup_log(&sv.settings);
+    config_unknown_env(environ, unknown_env);
+    raise_file_limit();
+    signals_block();
+    err = open_store(cmd, &sv);
+    if (err == 0)
+        err = run(cmd, &sv);
+    server_fini(&sv);
+    return err == 0 ? EXIT_OK : EXIT_FAILED;
+}

@@ -1,0 +1,191 @@
+/* See serve_config.h. Pure, but for the number of processors. */
+#include "app/serve_config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/num.h"
+#include "gateway/gateway.h"
+
+int serve_parse_listen(const char *text, struct gw_listen *out, char *host)
+{
+    static const struct {
+        const char *prefix;
+        bool tls, sasl;
+    } prefixes[] = {
+        {"tls://", true, false},
+        {"sasl-tls://", true, true},
+        {"sasl://", false, true},
+    };
+    const char *colon, *begin = text;
+    uint64_t port;
+    size_t n;
+
+    memset(out, 0, sizeof *out);
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        size_t len = strlen(prefixes[i].prefix);
+
+        if (strncasecmp(text, prefixes[i].prefix, len) != 0)
+            continue;
+        out->tls = prefixes[i].tls;
+        out->sasl = prefixes[i].sasl;
+        begin = text + len;
+        break;
+    }
+    if ((colon = strrchr(begin, ':')) == NULL)
+        return E_SYNTAX;
+    n = (size_t)(colon - begin);
+    if (n > 2 && begin[0] == '[' && begin[n - 1] == ']') {
+        begin++;
+        n -= 2;
+    } else if (memchr(begin, ':', n) != NULL || memchr(begin, '/', n) != NULL) {
+        return E_SYNTAX; /* an IPv6 address needs its brackets */
+    }
+    if (n == 0 || n >= HOST_MAX)
+        return E_SYNTAX;
+    if (num_parse_u64(span_str(colon + 1), &port) < 0 || port > UINT16_MAX)
+        return E_SYNTAX;
+    memcpy(host, begin, n);
+    host[n] = '\0';
+    out->host = host;
+    out->port = (uint16_t)port;
+    return 0;
+}
+
+bool serve_is_loopback(const char *host)
+{
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
+           strcasecmp(host, "localhost") == 0;
+}
+
+/* What the design has and this build has not is refused, never ignored. */
+static void refuse_missing(const struct config *c, struct config_faults *faults)
+{
+    if (strcmp(c->store, "local") != 0) {
+        if (strncmp(c->store, "gazette://", 10) == 0)
+            config_fault(faults, "store",
+                         "this build has no Gazette store yet; only \"local\" is there");
+        else
+            config_fault(faults, "store", "\"%.100s\" is neither local nor gazette://...",
+                         c->store);
+    }
+    if (c->catalog[0] != '\0')
+        config_fault(faults, "catalog", "this build cannot read a catalog yet");
+    if (c->registry_listen[0] != '\0')
+        config_fault(faults, "registry-listen", "this build has no schema registry yet");
+    if (c->group_upstream[0] != '\0')
+        config_fault(faults, "group-upstream", "this build cannot hand groups to Kafka yet");
+}
+
+static void make_kafka(const struct config *c, struct serve_config *out,
+                       struct config_faults *faults)
+{
+    for (size_t i = 0; i < c->kafka_listen.n; i++) {
+        const char *text = c->kafka_listen.v[i];
+        struct gw_listen *l = &out->kafka[i];
+
+        if (serve_parse_listen(text, l, out->kafka_hosts[i]) < 0) {
+            config_fault(faults, "kafka-listen", "\"%.100s\" is not ADDR:PORT", text);
+            continue;
+        }
+        if (l->tls || l->sasl)
+            config_fault(faults, "kafka-listen",
+                         "%.100s: this build has neither TLS nor SASL listeners yet", text);
+        if (serve_is_loopback(l->host))
+            continue;
+        if (c->kafka_advertise[0] == '\0')
+            config_fault(faults, "kafka-listen",
+                         "%.100s is not on loopback: --kafka-advertise HOST:PORT must name the "
+                         "address that clients connect to",
+                         text);
+        if (!c->allow_anonymous && !l->sasl)
+            config_fault(faults, "kafka-listen",
+                         "%.100s is not on loopback and asks nobody for a password: give "
+                         "--allow-anonymous if that is meant",
+                         text);
+    }
+    out->gw.kafka = out->kafka;
+    out->gw.kafka_n = c->kafka_listen.n;
+    if (c->kafka_listen.n == 0)
+        config_fault(faults, "kafka-listen", "at least one listener is needed");
+}
+
+static void make_addresses(const struct config *c, struct serve_config *out,
+                           struct config_faults *faults)
+{
+    struct gw_listen advertise;
+
+    if (c->kafka_advertise[0] != '\0') {
+        if (serve_parse_listen(c->kafka_advertise, &advertise, out->advertise_host) < 0 ||
+            advertise.tls || advertise.sasl)
+            config_fault(faults, "kafka-advertise", "\"%.100s\" is not HOST:PORT",
+                         c->kafka_advertise);
+        out->gw.advertise_host = out->advertise_host;
+        out->gw.advertise_port = advertise.port;
+    }
+    if (serve_parse_listen(c->admin_listen, &out->gw.admin, out->admin_host) < 0 ||
+        out->gw.admin.tls || out->gw.admin.sasl)
+        config_fault(faults, "admin-listen", "\"%.100s\" is not ADDR:PORT", c->admin_listen);
+    else if (!serve_is_loopback(out->gw.admin.host) && !c->allow_anonymous)
+        config_fault(faults, "admin-listen",
+                     "%.100s is not on loopback and asks nobody for a password: give "
+                     "--allow-anonymous if that is meant",
+                     c->admin_listen);
+}
+
+static void check_words(const struct config *c, struct config_faults *faults)
+{
+    static const char *const levels[] = {"debug", "info", "warn", "error"};
+    bool known = false;
+
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
+        known = known || strcmp(c->log_level, levels[i]) == 0;
+    if (!known)
+        config_fault(faults, "log-level", "\"%.100s\" is not debug, info, warn or error",
+                     c->log_level);
+    if (strcmp(c->log_format, "text") != 0 && strcmp(c->log_format, "json") != 0)
+        config_fault(faults, "log-format", "\"%.100s\" is neither text nor json", c->log_format);
+    if (c->data_dir[0] == '\0')
+        config_fault(faults, "data-dir", "a folder is needed");
+}
+
+int serve_config_make(const struct config *c, struct serve_config *out,
+                      struct config_faults *faults)
+{
+    size_t before = faults->n;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+    memset(out, 0, sizeof *out);
+    refuse_missing(c, faults);
+    make_kafka(c, out, faults);
+    make_addresses(c, out, faults);
+    check_words(c, faults);
+    out->gw.workers = c->workers > 0   ? (unsigned)c->workers
+                      : processors > 0 ? (unsigned)processors
+                                       : 1;
+    out->gw.load_threads = (unsigned)c->load_threads;
+    out->gw.cache_bytes = (size_t)c->cache_bytes;
+    out->gw.partitions = (unsigned)c->partitions;
+    out->gw.max_connections = (unsigned)c->max_connections;
+    out->gw.max_request_bytes = (size_t)c->max_request_bytes;
+    out->gw.max_ingest_bytes = (size_t)c->max_ingest_bytes;
+    out->gw.max_document_bytes = (size_t)c->max_document_bytes;
+    out->gw.ingest_in_flight_bytes = (size_t)c->ingest_in_flight_bytes;
+    out->gw.idempotency_ms = c->idempotency_window;
+    out->gw.conn_output_bytes = (size_t)c->conn_output_bytes;
+    out->gw.idle_ms = c->idle_timeout;
+    out->gw.stall_ms = c->stall_timeout;
+    out->gw.drain_ms = c->drain_timeout;
+    out->gw.max_fetch_sessions = (unsigned)c->max_fetch_sessions;
+    out->gw.cluster_id = c->cluster_id[0] != '\0' ? c->cluster_id : NULL;
+    out->store = (struct jc_local_opts){
+        .dir = c->data_dir,
+        .probe = gw_doc_probe,
+        .io_threads = (unsigned)c->io_threads,
+        .fragment_bytes = c->fragment_bytes,
+    };
+    return faults->n > before ? E_INVALID : 0;
+}
