@@ -177,7 +177,8 @@ def test_bad_lines_are_named_and_nothing_of_the_request_is_published(srv, topic)
 
 
 @pytest.mark.parametrize('bad', [b'{"a":"\xff\xfe"}', b'{"a":"\x01"}', b'{"a":01}', b'{"a":"\\u12"}', b'{"a":1', b'{"a":NaN}',
-                                 b'{"a":1}{"b":2}', b'{"a":"x\x00y"}', b'\x00', b'null', b'"text"', b'{"a":1}x', b'{\'a\':1}'])
+                                 b'{"a":1}{"b":2}', b'{"a":"x\x00y"}', b'\x00', b'null', b'"text"', b'{"a":1}x', b'{\'a\':1}'],
+                         ids=['utf8', 'control', 'zero-one', 'escape', 'cut', 'nan', 'two', 'nul-in-text', 'nul', 'null', 'string', 'rest', 'quotes'])
 def test_what_is_not_a_json_object_is_refused(srv, topic, bad):
     srv.publish(topic, [{'id': 0}])
     with pytest.raises(AdminError) as e:
