@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,14 +43,30 @@ struct jc_journal {
     int64_t create_revision; /* changes when a journal is deleted and made anew */
     int64_t mod_revision;    /* changes with each apply */
     void *impl;              /* the store's own handle, kept alive by this object */
+    /* Private to spec.c. */
+    void (*impl_release)(void *impl);
+    atomic_uint refs;
 };
 
 /* Owner: immutable, counted. All journals that a selector matches, by name. */
 struct jc_listing {
     int64_t revision;
     size_t n;
+    atomic_uint refs; /* private to spec.c */
     const struct jc_journal *items[];
 };
+
+/* For stores and for the fakes of tests. The spec is copied deeply. impl_release (may be NULL) is
+ * called once, with the last reference; after a failure impl still belongs to the caller. E_NOMEM.
+ */
+MUST_USE int jc_journal_new(const struct jc_spec *spec, int64_t create_revision,
+                            int64_t mod_revision, const struct jc_journal **out);
+MUST_USE int jc_journal_new_impl(const struct jc_spec *spec, int64_t create_revision,
+                                 int64_t mod_revision, void *impl, void (*impl_release)(void *impl),
+                                 const struct jc_journal **out);
+/* items must be sorted by name; one reference of each is taken. */
+MUST_USE int jc_listing_new(int64_t revision, const struct jc_journal *const *items, size_t n,
+                            const struct jc_listing **out);
 
 const struct jc_journal *jc_journal_ref(const struct jc_journal *j);
 void jc_journal_unref(const struct jc_journal *j); /* NULL is allowed */
@@ -80,5 +97,8 @@ struct jc_selector {
     const struct jc_match *matches;
     size_t n;
 };
+
+/* Deep copy, one allocation: freed with mem_free. E_NOMEM. */
+MUST_USE int jc_selector_copy(const struct jc_selector *sel, struct jc_selector **out);
 
 bool jc_selector_matches(const struct jc_selector *sel, const struct jc_spec *spec);

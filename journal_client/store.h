@@ -54,11 +54,13 @@ struct jc_doc_info {
 /* line excludes its newline. Pure; any thread. */
 typedef void jc_probe_fn(void *arg, struct span line, struct jc_doc_info *out);
 
-/* Where a journal stands. All are byte offsets. first <= log_start <= content_end <= write_head,
- * except that log_start = content_end when no content is left. */
+/* Where a journal stands. All are byte offsets, none goes back within a create revision.
+ * log_start <= content_end <= write_head, and log_start <= first <= write_head: bytes behind the
+ * last removed content document may be gone too (they held none). */
 struct jc_heads {
-    int64_t first;     /* begin of the first byte still stored (write_head when none) */
-    int64_t log_start; /* end of the last content document that was removed; 0 when none was (O7) */
+    int64_t first;       /* begin of the first byte still stored (write_head when none) */
+    int64_t log_start;   /* end of the last content document that was removed; 0 when none was (O7);
+                            content_end when no content is left */
     int64_t content_end; /* end of the last content document ever written, 0 when none: the high
                             watermark (O4) */
     int64_t write_head;  /* end of the last durable byte */
@@ -151,7 +153,8 @@ void jc_block_fini(struct jc_block *b);
 enum jc_seek_mode {
     JC_SEEK_FIRST, /* the lowest block that may hold such a document */
     JC_SEEK_MAX,   /* the lowest block among those whose largest such clock, in milliseconds, is the
-                      greatest */
+                      greatest; a block whose largest clock lies above max_clock counts as
+                      max_clock, for all that the index knows */
 };
 
 struct jc_seek_req {
@@ -217,8 +220,9 @@ struct jc_change {
                                     compare */
 };
 
-/* All changes or none. err: 0, E_CONFLICT (a revision is another), E_INVALID, E_NOTFOUND. revision:
- * the store's, after it. */
+/* All changes or none. err: 0, E_CONFLICT (a revision is another, or an update of a journal that
+ * does not exist), E_INVALID (a bad spec, or one name twice), E_NOTFOUND (delete of what does not
+ * exist). revision: the store's, after it. */
 typedef void jc_apply_fn(void *arg, int err, int64_t revision);
 
 /* --- fragments
