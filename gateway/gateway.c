@@ -133,6 +133,14 @@ static const struct gw_view *admin_view(void *arg)
     return view_build_current(gw->views);
 }
 
+static void admin_await_topic(void *arg, const char *collection, size_t parts_n, struct task *t)
+{
+    struct gateway *gw = arg;
+
+    if (view_build_await(gw->views, span_str(collection), parts_n, t) < 0)
+        mailbox_post(&gw->mb, t); /* out of memory: better early than never */
+}
+
 static const char *admin_unready(void *arg)
 {
     const struct gateway *gw = arg;
@@ -175,8 +183,10 @@ static void begin_drain(struct gateway *gw)
 {
     struct timeval tick = {.tv_usec = DRAIN_TICK_MS * 1000};
 
-    if (gw->state == GW_DRAINING)
+    if (gw->state == GW_DRAINING) {
+        gw->drain_until_ms = 0; /* asked twice: whoever asks does not want to wait */
         return;
+    }
     gw->state = GW_DRAINING;
     gw->drain_until_ms = clock_mono_ms(gw->shared.clock) + gw->config->drain_ms;
     log_event(LOG_INFO, "gateway.draining", LF_INT("deadline_ms", gw->config->drain_ms));
@@ -307,6 +317,7 @@ static int start_admin(struct gateway *gw, char *why, size_t why_bytes)
         .jobs = gw->jobs,
         .view = admin_view,
         .unready = admin_unready,
+        .await_topic = admin_await_topic,
         .arg = gw,
     };
     return admin_http_start(&host, gw->base, &gw->admin, why, why_bytes);
@@ -411,14 +422,13 @@ void gateway_free(struct gateway *gw)
     for (size_t i = 0; i < gw->listeners_n; i++)
         listener_free(gw->listeners[i]);
     mem_free(gw->listeners);
+    if (gw->views != NULL)
+        view_build_stop(gw->views); /* ends all waits for a topic, on which requests may hang */
     admin_http_free(gw->admin);
     for (size_t i = 0; i < gw->workers_started; i++)
         worker_stop(&gw->workers[i]);
-    if (gw->views != NULL) {
-        view_build_stop(gw->views);
-        while (view_build_busy(gw->views) > 0)
-            mailbox_wait(&gw->mb, -1);
-    }
+    while (gw->views != NULL && view_build_busy(gw->views) > 0)
+        mailbox_wait(&gw->mb, -1);
     gw_cache_free(gw->shared.cache);
     jobpool_free(gw->shared.loads);
     jobpool_free(gw->jobs);

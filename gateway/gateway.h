@@ -27,7 +27,7 @@ void gateway_ports(const struct gateway *gw, struct gw_ports *out);
  * answers long polls, finishes running requests within config->drain_ms. Returns 0 after a clean
  * drain. */
 MUST_USE int gateway_run(struct gateway *gw);
-/* Any thread, and safe in a signal handler. */
+/* Any thread, and safe in a signal handler. A second call cuts the drain short. */
 void gateway_stop(struct gateway *gw);
 /* Joins all threads and frees everything. The store is not closed. */
 void gateway_free(struct gateway *gw);
