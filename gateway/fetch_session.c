@@ -424,7 +424,9 @@ void fetch_session_told(struct fetch_session *s, struct fetch_part *p)
     p->told_hwm = error ? -1 : p->ends.hwm;
     p->told_lso = error ? -1 : p->ends.lso;
     p->told_log_start = error ? -1 : p->ends.log_start;
-    if (p->batch_n > 0 && p->ready) {
+    if (p->plan.verdict == FETCH_NOTHING) {
+        fetch_unmark_ready(p); /* told all there is */
+    } else if (p->batch_n > 0 && p->ready) {
         TAILQ_REMOVE(&s->ready, p, ready_link);
         TAILQ_INSERT_TAIL(&s->ready, p, ready_link);
     }

@@ -77,6 +77,13 @@ static void found_none(answer *out)
     out->leader_epoch = -1;
 }
 
+/* The field came with version 4, and may not be dropped silently. */
+static void set_epoch(const struct request *rq, answer *out, int32_t epoch)
+{
+    if (rq->header.api_version >= 4)
+        out->leader_epoch = epoch;
+}
+
 static void set_error(answer *out, int16_t error)
 {
     metric_kafka_error(error);
@@ -91,7 +98,7 @@ static void lookup_end(struct lookup *l, int err, int64_t offset, int64_t timest
     if (err == 0) {
         l->out->offset = offset;
         l->out->timestamp = timestamp;
-        l->out->leader_epoch = l->t->epoch;
+        set_epoch(ls->rq, l->out, l->t->epoch);
     } else if (err == E_NOTFOUND) {
         found_none(l->out);
     } else {
@@ -296,12 +303,12 @@ static bool needs_lookup(struct lister *ls, struct span topic, int8_t isolation,
     switch (in->timestamp) {
     case LATEST:
         out->offset = ends.end;
-        out->leader_epoch = t->epoch;
+        set_epoch(ls->rq, out, t->epoch);
         return false;
     case EARLIEST:
     case EARLIEST_LOCAL:
         out->offset = ends.log_start;
-        out->leader_epoch = t->epoch;
+        set_epoch(ls->rq, out, t->epoch);
         return false;
     case LATEST_TIERED:
     case EARLIEST_PENDING: /* nothing is tiered: no offset, no error, as Kafka without tiers */

@@ -129,13 +129,13 @@ static inline struct lab *lab_new(void)
     lab->fs->base.ops = &lab->ops;
     lab->now_ms = 1000000;
     lab->clock = (struct clock){.wall_ns = lab_wall, .mono_ms = lab_mono, .arg = lab};
-    lab->config = (struct gw_config){
-        .workers = 1, .conn_output_bytes = 64 << 20, .max_fetch_sessions = 4};
-    lab->shared = (struct gw_shared){
-        .config = &lab->config, .store = &lab->fs->base, .clock = &lab->clock};
+    lab->config =
+        (struct gw_config){.workers = 1, .conn_output_bytes = 64 << 20, .max_fetch_sessions = 4};
+    lab->shared =
+        (struct gw_shared){.config = &lab->config, .store = &lab->fs->base, .clock = &lab->clock};
     assert_int_equal(jobpool_new(1, "loads", &lab->shared.loads), 0);
-    assert_int_equal(
-        gw_cache_new(64 << 20, &lab->fs->base, lab->shared.loads, &lab->shared.cache), 0);
+    assert_int_equal(gw_cache_new(64 << 20, &lab->fs->base, lab->shared.loads, &lab->shared.cache),
+                     0);
     lab->encoder.id = 1;
     lab->w.shared = &lab->shared;
     lab->w.base = event_base_new();
@@ -208,7 +208,7 @@ static inline size_t lab_topic(struct lab *lab, const char *name, size_t parts_n
 
 #define LAB_CLOCK0 (UINT64_C(0x1e5f00000000000) << 4)
 /* A clock that many milliseconds after the first of these tests. */
-#define LAB_CLOCK(ms) (LAB_CLOCK0 + ((uint64_t)(ms) * 10000 << 4))
+#define LAB_CLOCK(ms) (LAB_CLOCK0 + ((uint64_t)(ms)*10000 << 4))
 
 /* One line with newline, exactly `bytes` long if that is possible (at least 61). */
 static inline char *lab_line(uint64_t clock, uint16_t flags, size_t bytes)
@@ -357,8 +357,8 @@ static inline const struct kp_fetch_resp *lab_resp(const struct lab *lab)
 }
 
 /* The partition's entry in the last answer; NULL when it is not listed. */
-static inline const struct kp_fetch_resp_responses_partitions *
-lab_part(const struct lab *lab, size_t t, int32_t index)
+static inline const struct kp_fetch_resp_responses_partitions *lab_part(const struct lab *lab,
+                                                                        size_t t, int32_t index)
 {
     const struct kp_fetch_resp *resp = lab->resp;
 
