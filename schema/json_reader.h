@@ -58,14 +58,15 @@ struct span sc_pointer_text(const struct sc_pointer *p);
  * best), but it never reads out of bounds. */
 MUST_USE int sc_json_find(struct span doc, const struct sc_pointer *p, struct sc_json_value *out);
 
-/* Where the last document of this stream had its UUID: makes the next look-up cheap.
- * Zero-initialise. One per stream. */
+/* What the last documents of this stream cost to look up: picks the cheaper way for the next one,
+ * never another answer. Zero-initialise. One per stream. */
 struct sc_uuid_hint {
-    size_t at;
+    unsigned walks; /* documents left that are walked at once, without a search first */
 };
-/* The 36 characters of the string at /_meta/uuid; E_NOTFOUND when there is none. The result equals
- * sc_json_find on every valid document: the hint only changes its cost (a `"uuid":"` inside a
- * source row must never be taken for it). */
+/* The 36 characters of the string at /_meta/uuid; E_NOTFOUND when there is none of that length. The
+ * result equals sc_json_find on every valid document (a `"uuid":"` inside a source row must never
+ * be taken for it), and is the same for any hint on any bytes. The document may be followed by
+ * white space. */
 MUST_USE int sc_uuid_find(struct span doc, struct sc_uuid_hint *hint, struct span *out);
 
 /* Copies a valid value without white space outside of strings. */
@@ -78,10 +79,11 @@ void sc_json_quote(struct span raw, struct writer *out);
 MUST_USE int sc_json_unquote(struct span text, struct writer *out);
 
 /* Copies one valid object to out on one line, with room for a UUID at /_meta/uuid: an existing
- * string there is replaced in place, an existing _meta object gets it as first member, else
- * `"_meta":{"uuid":"…"}` becomes the first member. All other bytes stay as they are, except that
- * raw line breaks between tokens are dropped (there are none in NDJSON). *uuid_at = offset in out
- * of the first of 36 characters (filled with '0' here). E_INVALID: not an object, or _meta is not
- * an object (reason in err). */
+ * value there is replaced in place, an existing _meta object gets it as first member, else
+ * `"_meta":{"uuid":"…"}` becomes the first member. Of duplicate keys the last one counts. All other
+ * bytes stay as they are, except that raw line breaks between tokens and white space around the
+ * object are dropped. *uuid_at = offset in out of the first of 36 characters (filled with '0'
+ * here). E_INVALID: not an object, or _meta is not an object (reason in err; nothing written).
+ * E_NOMEM, E_LIMIT by the writer. */
 MUST_USE int sc_json_stamp(struct span doc, struct writer *out, size_t *uuid_at,
                            struct sc_json_error *err);
