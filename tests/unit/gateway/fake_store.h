@@ -18,7 +18,9 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#ifndef PLAIN_ASSERTS
 #include <cmocka.h>
+#endif
 
 #include "base/mem.h"
 #include "gateway/gateway.h"
