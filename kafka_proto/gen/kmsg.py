@@ -179,7 +179,7 @@ def parse_file(path):
         refuse(path, "needs an api line, a request and a response, in this order")
     api.about = " ".join(about)
     for path_c, fields in sides(api):
-        check_struct(api, fields, path_c, api.where)
+        check_struct(api, fields, path_c)
     return api
 
 
@@ -198,7 +198,7 @@ def wire_min(api, fields, v):
     return n
 
 
-def check_struct(api, fields, path, where):
+def check_struct(api, fields, path):
     """Names, ranges and sizes within one struct; sets the C names on the way down."""
     by_name, last_tag = {}, -1
     for f in fields:
@@ -213,14 +213,14 @@ def check_struct(api, fields, path, where):
             if not f.fields:
                 refuse(f.where, f"'{f.name}' has no fields")
             f.path = f"{path}_{f.name}"
-            check_struct(api, f.fields, f.path, f.where)
+            check_struct(api, f.fields, f.path)
             if f.array:
                 for v in range(f.lo, f.hi + 1):
                     if wire_min(api, f.fields, v) == 0:
                         refuse(f.where, f"an element takes no bytes in version {v}")
     for f in fields:
         if f.array and f.name + "_n" in by_name:
-            refuse(where, f"'{f.name}_n' is the count of '{f.name}'")
+            refuse(by_name[f.name + "_n"].where, f"'{f.name}_n' is the count of '{f.name}'")
 
 
 def sides(api):

@@ -205,12 +205,13 @@ static inline bool kp_same_struct(const struct kp_desc *d, const void *a, const 
         int32_t n, m;
         memcpy(&n, (const char *)a + f->n_off, sizeof n);
         memcpy(&m, (const char *)b + f->n_off, sizeof m);
-        memcpy(&p, p, sizeof p);
-        memcpy(&q, q, sizeof q);
+        const char *x, *y;
+        memcpy(&x, p, sizeof x);
+        memcpy(&y, q, sizeof y);
         if (n != m)
             return false;
         for (int32_t k = 0; k < n; k++)
-            if (!kp_same_one(f, p + (size_t)k * f->size, q + (size_t)k * f->size))
+            if (!kp_same_one(f, x + (size_t)k * f->size, y + (size_t)k * f->size))
                 return false;
     }
     return true;
