@@ -47,6 +47,8 @@ static void set_state(struct conn *c, enum conn_state to)
         c->io->shut(c);
         LIST_REMOVE(c, link);
         c->w->conns_n--;
+        c->w->input_granted -= c->granted;
+        c->granted = 0;
         metric_add(M_CONNECTIONS_OPEN, -1);
         worker_bury(c->w, c);
         break;
@@ -140,6 +142,21 @@ static void settle(struct conn *c)
     }
 }
 
+/* A large frame needs its bytes out of the worker's budget before they are read. */
+static bool grant(struct conn *c, size_t bytes)
+{
+    struct worker *w = c->w;
+
+    if (bytes <= CONN_INPUT_FREE || bytes <= c->granted)
+        return true;
+    if (bytes - c->granted > WORKER_INPUT_BYTES - w->input_granted && w->input_granted > 0)
+        return false; /* the tick asks again; a lone frame always gets through */
+    w->input_granted += bytes - c->granted;
+    c->granted = bytes;
+    c->io->limit(c, bytes);
+    return true;
+}
+
 /* Takes the next whole frame. E_AGAIN: not there yet. */
 static int next_frame(struct conn *c, struct blob **out)
 {
@@ -154,7 +171,7 @@ static int next_frame(struct conn *c, struct blob **out)
     uint32_t n = be_load32(prefix); /* a negative length is a huge one */
     if (n > c->w->shared->config->max_request_bytes || n > INT32_MAX)
         return E_LIMIT;
-    if (have - FRAME_PREFIX < n)
+    if (!grant(c, FRAME_PREFIX + n) || have - FRAME_PREFIX < n)
         return E_AGAIN;
     struct blob *frame = blob_new(n);
     if (frame == NULL)
@@ -212,6 +229,11 @@ void conn_queue(struct conn *c, struct request *rq)
     TAILQ_INSERT_TAIL(&c->queue, rq, link);
     c->queue_n++;
     c->queue_bytes += rq->frame_bytes;
+    if (c->granted > 0) { /* the frame that has just been taken */
+        rq->granted = c->granted;
+        c->granted = 0;
+        c->io->limit(c, CONN_INPUT_FREE);
+    }
 }
 
 static void unqueue(struct conn *c, struct request *rq)
@@ -219,6 +241,7 @@ static void unqueue(struct conn *c, struct request *rq)
     TAILQ_REMOVE(&c->queue, rq, link);
     c->queue_n--;
     c->queue_bytes -= rq->frame_bytes;
+    c->w->input_granted -= rq->granted;
     request_free(rq);
 }
 
@@ -295,4 +318,6 @@ void conn_deadlines(struct conn *c, int64_t now)
         conn_close(c, E_TIMEOUT, "answer not read in time");
     else if (c->queue_n == 0 && now - c->active_ms >= config->idle_ms)
         conn_close(c, 0, "idle");
+    else if (c->frame_ms != 0 && c->granted == 0 && evbuffer_get_length(c->in) >= CONN_INPUT_FREE)
+        worker_turn_add(c->w, c); /* it may wait for the input budget */
 }

@@ -6,6 +6,8 @@
  * Budgets: at most CONN_PIPELINE requests and max_request_bytes of frames in flight, and no further
  * frame is taken while conn_output_bytes are unsent. An idle connection holds no buffer.
  *
+ * An unfinished frame must be whole stall_ms after its first byte, however it drips.
+ *
  * Owner: worker; all functions on its thread. A connection that is closed is freed at the end of
  * the worker's turn, so callers up the stack may still look at its state.
  */
@@ -25,6 +27,12 @@ struct evbuffer_cb_entry;
 #define CONN_PIPELINE 32 /* requests in flight */
 #define CONN_TURN     32 /* frames handled before other connections get their turn */
 
+/* A frame up to this size is taken without asking. The bytes of larger ones, from their first byte
+ * until they are answered, come out of one budget per worker; a connection that gets nothing of it
+ * waits, and closes at the stall limit. */
+#define CONN_INPUT_FREE    ((size_t)64 * 1024)
+#define WORKER_INPUT_BYTES ((size_t)64 * 1024 * 1024)
+
 enum conn_state {
     CONN_READING,  /* takes frames */
     CONN_BLOCKED,  /* a budget is used up: reads nothing until answers leave */
@@ -35,9 +43,11 @@ enum conn_state {
 
 /* What carries the bytes. None of these may call back into the connection. */
 struct conn_io {
-    void (*reading)(struct conn *c, bool on); /* stop or go on filling c->in */
-    void (*shut)(struct conn *c);             /* once, on CONN_CLOSED: no event may come any more */
-    void (*free)(struct conn *c);             /* at turn end: frees c with what carries it */
+    void (*reading)(struct conn *c, bool on);    /* stop or go on filling c->in */
+    void (*limit)(struct conn *c, size_t bytes); /* c->in is not filled beyond this; at first it is
+                                                    CONN_INPUT_FREE */
+    void (*shut)(struct conn *c); /* once, on CONN_CLOSED: no event may come any more */
+    void (*free)(struct conn *c); /* at turn end: frees c with what carries it */
 };
 
 struct conn {
@@ -53,6 +63,7 @@ struct conn {
     TAILQ_HEAD(request_queue, request) queue; /* by arrival */
     unsigned queue_n;
     size_t queue_bytes; /* frames in flight */
+    size_t granted;     /* of the worker's input budget, for the frame that is arriving */
     /* All on clock_mono_ms; 0 = not running. */
     int64_t active_ms; /* last byte in either direction */
     int64_t frame_ms;  /* when the unfinished frame in `in` began */

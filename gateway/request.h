@@ -38,6 +38,7 @@ struct request {
     bool unknown_version;
     /* private to request.c and conn.c */
     TAILQ_ENTRY(request) link;
+    size_t granted;       /* of the worker's input budget */
     size_t frame_bytes;   /* what the frame counts against the connection's input budget */
     struct evbuffer *out; /* the encoded answer, once done; NULL: none is sent */
     bool done;

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#define READ_AT_ONCE  ((size_t)128 * 1024)
+#define READ_AT_ONCE  CONN_INPUT_FREE
 #define WRITE_AT_ONCE ((size_t)512 * 1024)
 
 struct stream {
@@ -33,6 +33,13 @@ static void set_reading(struct conn *c, bool on)
         bufferevent_enable(s->bev, EV_READ);
     else
         bufferevent_disable(s->bev, EV_READ);
+}
+
+static void set_limit(struct conn *c, size_t bytes)
+{
+    struct stream *s = (struct stream *)c;
+
+    bufferevent_setwatermark(s->bev, EV_READ, 0, bytes);
 }
 
 static void shut(struct conn *c)
@@ -52,7 +59,7 @@ static void free_stream(struct conn *c)
     mem_free(s);
 }
 
-static const struct conn_io stream_io = {set_reading, shut, free_stream};
+static const struct conn_io stream_io = {set_reading, set_limit, shut, free_stream};
 
 static void on_read(struct bufferevent *bev, void *arg)
 {
@@ -155,6 +162,7 @@ int stream_open(struct worker *w, int fd, const struct sockaddr *peer, socklen_t
         bufferevent_free(s->bev);
         goto out;
     }
+    bufferevent_setwatermark(s->bev, EV_READ, 0, CONN_INPUT_FREE);
     /* Woken when half of the output budget is free again; at 0 for a connection that finishes. */
     bufferevent_setwatermark(s->bev, EV_WRITE, config->conn_output_bytes / 2, 0);
     if (bufferevent_enable(s->bev, EV_READ | EV_WRITE) < 0) {

@@ -385,6 +385,40 @@ static void pipelining_is_bounded(void **state)
     assert_int_equal(mc->conn.queue_n, 0);
 }
 
+static void large_frames_share_one_budget_and_wait_for_it(void **state)
+{
+    struct harness *h = *state;
+    struct mem_conn *conns[80];
+    const size_t n = 1024 * 1024;
+    uint8_t prefix[4];
+    size_t granted = 0;
+
+    be_store32(prefix, (uint32_t)n);
+    for (size_t i = 0; i < 80; i++) {
+        conns[i] = mem_conn_new(h);
+        mem_conn_feed(conns[i], prefix, sizeof prefix);
+        if (conns[i]->limit == n + 4)
+            granted++;
+        else
+            assert_int_equal(conns[i]->limit, CONN_INPUT_FREE);
+    }
+    assert_true(granted >= 63 && granted <= 64);
+    assert_true(h->w.input_granted <= WORKER_INPUT_BYTES);
+    /* One that waits gets its share when another goes. */
+    struct mem_conn *waiting = conns[79];
+    uint8_t *zeroes = mem_zalloc(CONN_INPUT_FREE);
+    mem_conn_feed(waiting, zeroes, CONN_INPUT_FREE - 4);
+    mem_free(zeroes);
+    conn_gone(&conns[0]->conn, "test");
+    worker_tick(&h->w);
+    harness_turns(h);
+    assert_int_equal(waiting->limit, n + 4);
+    for (size_t i = 1; i < 80; i++)
+        conn_gone(&conns[i]->conn, "test");
+    harness_turns(h);
+    assert_int_equal(h->w.input_granted, 0);
+}
+
 static void a_drain_answers_what_is_in_flight_and_closes(void **state)
 {
     struct harness *h = *state;
@@ -461,6 +495,7 @@ int main(void)
         T(closing_cancels_what_is_parked_once),
         T(an_aborted_request_lets_earlier_answers_out_and_drops_later_ones),
         T(pipelining_is_bounded),
+        T(large_frames_share_one_budget_and_wait_for_it),
         T(a_drain_answers_what_is_in_flight_and_closes),
         T(what_was_posted_before_a_request_is_seen_by_it),
         T(running_out_of_memory_closes_and_never_crashes),

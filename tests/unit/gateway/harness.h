@@ -37,6 +37,7 @@ struct mem_conn {
     struct conn conn; /* first member */
     struct harness *h;
     bool reading;
+    size_t limit; /* of conn.in; what a test feeds beyond is its own business */
     bool shut;
     bool *gone; /* set when freed; may be NULL */
 };
@@ -123,6 +124,11 @@ static inline void mem_conn_reading(struct conn *c, bool on)
     ((struct mem_conn *)c)->reading = on;
 }
 
+static inline void mem_conn_limit(struct conn *c, size_t bytes)
+{
+    ((struct mem_conn *)c)->limit = bytes;
+}
+
 static inline void mem_conn_shut(struct conn *c)
 {
     ((struct mem_conn *)c)->shut = true;
@@ -142,12 +148,14 @@ static inline void mem_conn_free(struct conn *c)
 
 static inline struct mem_conn *mem_conn_new(struct harness *h)
 {
-    static const struct conn_io io = {mem_conn_reading, mem_conn_shut, mem_conn_free};
+    static const struct conn_io io = {mem_conn_reading, mem_conn_limit, mem_conn_shut,
+                                      mem_conn_free};
     struct mem_conn *mc = mem_zalloc(sizeof *mc);
 
     assert_non_null(mc);
     mc->h = h;
     mc->reading = true;
+    mc->limit = CONN_INPUT_FREE;
     mc->conn.io = &io;
     mc->conn.in = evbuffer_new();
     mc->conn.out = evbuffer_new();
