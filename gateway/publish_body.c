@@ -108,7 +108,7 @@ static const struct pub_part *route(const struct pub_layout *l, struct span doc,
     return part;
 }
 
-/* One document that is valid JSON. Once a fault is known the rest is only checked, not copied. */
+/* One document that is valid JSON. Once a fault is known the rest is checked, but not kept. */
 static int add_document(const struct pub_layout *l, const struct pub_limits *limits,
                         struct span doc, const struct place *pl, struct pub_parsed *out,
                         size_t *total)
@@ -130,8 +130,6 @@ static int add_document(const struct pub_layout *l, const struct pub_limits *lim
     }
     if ((part = route(l, doc, pl, out)) == NULL)
         return 0;
-    if (out->faults_total > 0)
-        return 0;
     o = &out->outs[part - l->parts];
     before = wr_len(&o->w);
     err = sc_json_stamp(doc, &o->w, &at, &jerr);
@@ -143,6 +141,10 @@ static int add_document(const struct pub_layout *l, const struct pub_limits *lim
     wr_u8(&o->w, '\n');
     if (err < 0 || (err = wr_err(&o->w)) < 0)
         return err;
+    if (out->faults_total > 0) {
+        o->w.b->len = before;
+        return 0;
+    }
     o->last_end = wr_len(&o->w);
     if (o->docs++ == 0)
         o->first_end = o->last_end;
