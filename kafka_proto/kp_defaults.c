@@ -44,6 +44,8 @@ static void store_int(const struct kp_field *f, void *at)
     }
 }
 
+/* NOLINTBEGIN(misc-no-recursion): recursion is as deep as the tables nest, five levels */
+
 void kp_defaults(const struct kp_desc *d, void *out)
 {
     memset(out, 0, d->size);
@@ -142,6 +144,8 @@ bool kp_field_is_default(const struct kp_field *f, const void *msg)
     }
     return struct_is_default(f->sub, at);
 }
+
+/* NOLINTEND(misc-no-recursion) */
 
 const struct kp_api *kp_api_find(int16_t key)
 {

@@ -94,7 +94,7 @@ static void put_length(struct enc *e, const struct kp_field *f, int64_t n, bool 
     else if (wide)
         put_i32(e, n < 0 ? -1 : (int32_t)n);
     else
-        put_i16(e, n < 0 ? (int16_t)-1 : (int16_t)n);
+        put_i16(e, (int16_t)(n < 0 ? -1 : n));
 }
 
 static void put_span(struct enc *e, const struct kp_field *f, struct span s)
@@ -141,6 +141,8 @@ static void put_records(struct enc *e, const struct kp_field *f, const struct kp
     for (size_t i = 0; i < rec->pieces_n && e->err == 0; i++)
         put_piece(e, &rec->pieces[i]);
 }
+
+/* NOLINTBEGIN(misc-no-recursion): recursion is as deep as the tables nest, five levels */
 
 /* One element, or the field itself when it is no array. */
 static void put_one(struct enc *e, const struct kp_field *f, const void *at)
@@ -270,6 +272,8 @@ static void put_struct(struct enc *e, const struct kp_desc *d, const void *msg)
         put_tags(e, d, msg);
 }
 
+/* NOLINTEND(misc-no-recursion) */
+
 /* What stands before the body of a response. */
 struct head {
     bool present;
@@ -346,6 +350,7 @@ int kp_encode(const struct kp_desc *d, int16_t version, const void *msg, struct 
 
     if (err < 0)
         return err;
+    ASSERT(enc.head != NULL);
     wr_reserve(out, enc.total);
     for (size_t i = 0; i < enc.splices_n; i++) {
         const struct kp_splice *s = &enc.splices[i];

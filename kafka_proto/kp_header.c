@@ -105,7 +105,8 @@ int kp_request_encode(const struct kp_api *api, int16_t version, int32_t correla
     wr_i16(w, api->key);
     wr_i16(w, version);
     wr_i32(w, correlation_id);
-    wr_i16(w, client_id.p == NULL ? (int16_t)-1 : (int16_t)client_id.n);
+    int32_t n = client_id.p == NULL ? -1 : (int32_t)client_id.n;
+    wr_i16(w, (int16_t)n);
     wr_span(w, client_id);
     if (version >= api->flexible)
         wr_u8(w, 0);
