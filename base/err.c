@@ -38,7 +38,7 @@ const char *err_name(int err)
 
 enum err_class err_class_of(int err)
 {
-    switch (err) {
+    switch (err) { // NOLINT(bugprone-branch-clone): neighbours in the table often share a class
 #define X(name, value, class, text)                                                                \
     case (value):                                                                                  \
         return class;
