@@ -197,16 +197,16 @@ static void an_empty_block_gives_an_empty_entry(void **state)
 static void batches_stay_small_except_for_a_large_document(void **state)
 {
     (void)state;
-    char *filler = malloc(100001);
+    char *filler = mem_alloc(100001);
 
     for (int i = 0; i < 300; i++) {
         size_t n = i == 150 ? 100000 : (size_t)(i * 7 % 2000);
         memset(filler, 'x', n);
         filler[n] = '\0';
-        char *rest = malloc(n + 16);
+        char *rest = mem_alloc(n + 16);
         snprintf(rest, n + 16, ",\"v\":\"%s\"", filler);
         line(MS(i), 0, rest);
-        free(rest);
+        mem_free(rest);
     }
     struct gw_blockbatches *e = build(&all, 0, 0, 0, NULL);
     assert_int_equal(decode(e), 300);
@@ -215,7 +215,7 @@ static void batches_stay_small_except_for_a_large_document(void **state)
     for (size_t i = 0; i + 1 < e->n; i++)
         assert_true(e->batches[i].last_offset < e->batches[i + 1].base_offset);
     gw_blockbatches_unref(e);
-    free(filler);
+    mem_free(filler);
 }
 
 static void a_batch_spans_no_more_than_31_bits_of_time(void **state)

@@ -119,7 +119,7 @@ static inline int64_t lab_wall(void *arg)
 
 static inline struct lab *lab_new(void)
 {
-    struct lab *lab = calloc(1, sizeof *lab);
+    struct lab *lab = mem_zalloc(sizeof *lab);
 
     assert_non_null(lab);
     lab_current = lab;
@@ -156,12 +156,12 @@ static inline void lab_free(struct lab *lab)
     for (size_t i = 0; i < lab->topics_n; i++) {
         for (size_t j = 0; j < lab->topics[i].parts_n; j++)
             gw_part_unref(lab->topics[i].parts[j]);
-        free(lab->topics[i].parts);
+        mem_free(lab->topics[i].parts);
     }
     fake_store_free(lab->fs);
     arena_fini(&lab->arena);
     blob_unref(lab->bytes);
-    free(lab);
+    mem_free(lab);
 }
 
 /* Makes a view of lab->topics as they are and swaps it in, as the worker does. */
@@ -192,7 +192,7 @@ static inline size_t lab_topic(struct lab *lab, const char *name, size_t parts_n
                                .bound = {0, UINT64_MAX},
                                .encoder = &lab->encoder,
                                .parts_n = parts_n,
-                               .parts = calloc(parts_n, sizeof *topic->parts)};
+                               .parts = mem_array(parts_n, sizeof *topic->parts)};
     memset(topic->id.b, (int)(0x10 + t), sizeof topic->id.b);
     for (size_t j = 0; j < parts_n; j++) {
         char journal[128];
@@ -217,7 +217,7 @@ static inline char *lab_line(uint64_t clock, uint16_t flags, size_t bytes)
     char text[JC_UUID_TEXT];
     size_t least = strlen("{\"_meta\":{\"uuid\":\"\"},\"v\":\"\"}\n") + JC_UUID_TEXT;
     size_t n = bytes < least ? least : bytes;
-    char *line = malloc(n + 1);
+    char *line = mem_alloc(n + 1);
 
     assert_non_null(line);
     jc_uuid_format(&u, text);
@@ -234,7 +234,7 @@ static inline void lab_add(struct lab *lab, size_t t, size_t part, uint64_t cloc
     char *line = lab_line(clock, flags, bytes);
 
     fake_append(lab->fs, lab->journals[t][part], line);
-    free(line);
+    mem_free(line);
 }
 
 /* A content document with the next clock; returns its offset. */
@@ -274,7 +274,7 @@ struct lab_request {
 
 static inline struct lab_request *lab_fetch_new(struct lab *lab, int16_t version)
 {
-    struct lab_request *r = calloc(1, sizeof *r);
+    struct lab_request *r = mem_zalloc(sizeof *r);
 
     assert_non_null(r);
     r->rq.w = &lab->w;
@@ -348,7 +348,7 @@ static inline void lab_drop(struct lab_request *r)
     if (r->rq.cancel != NULL)
         r->rq.cancel(&r->rq);
     arena_fini(&r->rq.arena);
-    free(r);
+    mem_free(r);
 }
 
 static inline const struct kp_fetch_resp *lab_resp(const struct lab *lab)

@@ -229,7 +229,7 @@ static void records_hold_the_document_as_it_is_and_its_time(void **state)
     assert_int_equal(rec.timestamp, -1);
     assert_int_equal(rec.value.n, 14);
     assert_memory_equal(rec.value.p, "not json \\u12\r", 14);
-    free(line);
+    mem_free(line);
 }
 
 static void the_first_document_comes_however_large_and_others_obey_the_limits(void **state)

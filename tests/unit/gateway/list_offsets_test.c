@@ -25,7 +25,7 @@ list(struct lab *lab, size_t t, int16_t version, const struct asked *asked, size
 {
     struct lab_request *r = lab_fetch_new(lab, version);
     struct kp_list_offsets_req_topics topic;
-    struct kp_list_offsets_req_topics_partitions *parts = calloc(n, sizeof *parts);
+    struct kp_list_offsets_req_topics_partitions *parts = mem_array(n, sizeof *parts);
 
     r->rq.api = kp_api_find(2);
     kp_defaults(r->rq.api->request, &r->body.list);
@@ -46,7 +46,7 @@ list(struct lab *lab, size_t t, int16_t version, const struct asked *asked, size
     assert_int_equal(handle_list_offsets(&r->rq), 0);
     lab_await(lab, r);
     lab_drop(r);
-    free(parts);
+    mem_free(parts);
     const struct kp_list_offsets_resp *resp = lab->resp;
     assert_int_equal(resp->topics_n, 1);
     assert_int_equal(resp->topics[0].partitions_n, (int32_t)n);
