@@ -85,7 +85,10 @@ static void fail_part(struct fetch *f, struct fetch_part *p, int err)
     }
     f->cur.bytes = 0;
     p->plan.verdict = FETCH_ERROR;
-    p->plan.error = err == E_NOTFOUND ? KE_UNKNOWN_TOPIC_OR_PARTITION : kafka_error_of(err);
+    /* Java's consumer dies of numbers that Kafka never sends here: these it knows, and retries */
+    p->plan.error = err == E_NOTFOUND ? KE_UNKNOWN_TOPIC_OR_PARTITION
+                    : err == E_NOMEM  ? KE_UNKNOWN_SERVER_ERROR
+                                      : KE_KAFKA_STORAGE_ERROR;
     f->answer_now = true;
 }
 
