@@ -35,58 +35,124 @@ enum sc_json_kind js_kind(uint8_t first)
     }
 }
 
-/* The next quote or bracket at or behind p, or end. */
-static inline const uint8_t *next_mark(const uint8_t *p, const uint8_t *end)
-{
+/* 64 bytes as bit masks, the first byte in bit 0. */
+struct marks {
+    uint64_t quote, back, open, close;
+};
+
 #if defined(__SSE2__)
-    const __m128i quote = _mm_set1_epi8('"'), bit = _mm_set1_epi8(0x20);
-    const __m128i open = _mm_set1_epi8('{'), close = _mm_set1_epi8('}');
+static inline struct marks marks_of(const uint8_t *p)
+{
+    const __m128i quote = _mm_set1_epi8('"'), back = _mm_set1_epi8('\\');
+    const __m128i open = _mm_set1_epi8('{'), close = _mm_set1_epi8('}'), bit = _mm_set1_epi8(0x20);
+    struct marks m = {0, 0, 0, 0};
 
-    for (; end - p >= 16; p += 16) {
-        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+    for (unsigned i = 0; i < 64; i += 16) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(p + i));
         __m128i low = _mm_or_si128(v, bit); /* [ and ] become { and } */
-        __m128i hit =
-            _mm_or_si128(_mm_cmpeq_epi8(v, quote),
-                         _mm_or_si128(_mm_cmpeq_epi8(low, open), _mm_cmpeq_epi8(low, close)));
-        unsigned mask = (unsigned)_mm_movemask_epi8(hit);
 
-        if (mask != 0)
-            return p + __builtin_ctz(mask);
+        m.quote |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(v, quote)) << i;
+        m.back |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(v, back)) << i;
+        m.open |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(low, open)) << i;
+        m.close |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(low, close)) << i;
     }
+    return m;
+}
+#else
+static inline struct marks marks_of(const uint8_t *p)
+{
+    struct marks m = {0, 0, 0, 0};
+
+    for (unsigned i = 0; i < 64; i++) {
+        m.quote |= (uint64_t)(p[i] == '"') << i;
+        m.back |= (uint64_t)(p[i] == '\\') << i;
+        m.open |= (uint64_t)((p[i] | 0x20) == '{') << i;
+        m.close |= (uint64_t)((p[i] | 0x20) == '}') << i;
+    }
+    return m;
+}
 #endif
-    while (p < end && *p != '"' && (*p | 0x20) != '{' && (*p | 0x20) != '}')
-        p++;
-    return p;
+
+/* The bytes that a backslash in front makes literal: the odd ones of each run. *carry: the run goes
+ * on in the next block. Adding 1 at a run's start ripples to its end, and the end's place says
+ * whether the run was odd. (The trick is simdjson's.) */
+static inline uint64_t escaped_bytes(uint64_t back, uint64_t *carry)
+{
+    const uint64_t even = UINT64_C(0x5555555555555555);
+    uint64_t follows, odd_starts, sums;
+    bool over;
+
+    if (back == 0) {
+        uint64_t first = *carry;
+
+        *carry = 0;
+        return first;
+    }
+    back &= ~*carry;
+    follows = back << 1 | *carry;
+    odd_starts = back & ~even & ~follows;
+    over = __builtin_add_overflow(odd_starts, back, &sums);
+    *carry = over;
+    return (even ^ sums << 1) & follows;
+}
+
+/* Bit i = parity of bits 0..i: from each opening quote to the byte before its closing one. */
+static inline uint64_t prefix_parity(uint64_t x)
+{
+    for (unsigned i = 1; i < 64; i *= 2)
+        x ^= x << i;
+    return x;
+}
+
+/* p on a bracket. Counts brackets outside of strings, 64 bytes a step. */
+static const uint8_t *skip_pair(const uint8_t *p, const uint8_t *end)
+{
+    uint64_t carry = 0, inside = 0;
+    uint64_t depth = 0;
+    uint8_t tail[64];
+
+    for (;; p += 64) {
+        const uint8_t *at = p;
+        struct marks m;
+        uint64_t closes;
+
+        if (end - p < 64) {
+            memset(tail, ' ', sizeof tail);
+            memcpy(tail, p, (size_t)(end - p));
+            at = tail;
+        }
+        m = marks_of(at);
+        inside ^= prefix_parity(m.quote & ~escaped_bytes(m.back, &carry));
+        m.open &= ~inside;
+        closes = m.close & ~inside;
+        inside = 0 - (inside >> 63); /* what the last byte was, for all of the next block */
+        for (; closes != 0; closes &= closes - 1) {
+            uint64_t before = (closes & (0 - closes)) - 1; /* the bytes in front of this one */
+
+            depth += (uint64_t)__builtin_popcountll(m.open & before);
+            m.open &= ~before;
+            if (--depth == 0)
+                return p + __builtin_ctzll(closes) + 1;
+        }
+        if (end - p <= 64)
+            return NULL;
+        depth += (uint64_t)__builtin_popcountll(m.open);
+    }
 }
 
 const uint8_t *js_skip_value(const uint8_t *p, const uint8_t *end)
 {
-    size_t depth = 0;
+    const uint8_t *start = p;
 
     if (p == end)
         return NULL;
     if (*p == '"')
         return js_skip_string(p + 1, end);
-    if (*p != '{' && *p != '[') {
-        const uint8_t *start = p;
-
-        while (p<end && * p> ' ' && *p != ',' && *p != ']' && *p != '}')
-            p++;
-        return p == start ? NULL : p;
-    }
-    while ((p = next_mark(p, end)) < end) {
-        if (*p == '"') {
-            if ((p = js_skip_string(p + 1, end)) == NULL)
-                return NULL;
-            continue;
-        }
-        if ((*p | 0x20) == '{')
-            depth++;
-        else if (--depth == 0)
-            return p + 1;
+    if (*p == '{' || *p == '[')
+        return skip_pair(p, end);
+    while (p<end && * p> ' ' && *p != ',' && *p != ']' && *p != '}')
         p++;
-    }
-    return NULL;
+    return p == start ? NULL : p;
 }
 
 bool js_object_next(struct js_object *it, struct js_member *out)
@@ -212,10 +278,10 @@ out:
     return err;
 }
 
-/* The last member with this key. */
-static bool find_member(struct span object, struct span key, struct span *out)
+/* The last member with this key of the object at p. */
+static bool find_member(const uint8_t *p, const uint8_t *end, struct span key, struct span *out)
 {
-    struct js_object it = {object.p + 1, object.p + object.n, true};
+    struct js_object it = {p + 1, end, true};
     struct js_member m;
     bool found = false;
 
@@ -228,14 +294,14 @@ static bool find_member(struct span object, struct span key, struct span *out)
     return found;
 }
 
-static bool find_element(struct span array, struct span token, struct span *out)
+static bool find_element(const uint8_t *p, const uint8_t *end, struct span token, struct span *out)
 {
-    const uint8_t *p = array.p + 1, *end = array.p + array.n, *value;
+    const uint8_t *value;
     uint64_t index;
 
     if (num_parse_u64(token, &index) < 0 || (token.n > 1 && token.p[0] == '0'))
         return false;
-    for (;; index--) {
+    for (p++;; index--) {
         value = js_ws(p, end);
         if (value == end || *value == ']' || (p = js_skip_value(value, end)) == NULL)
             return false;
@@ -258,19 +324,25 @@ int sc_json_find(struct span doc, const struct sc_pointer *ptr, struct sc_json_v
     *out = (struct sc_json_value){0};
     if (doc.n == 0)
         return E_NOTFOUND;
-    p = js_ws(doc.p, doc.p + doc.n);
-    if ((end = js_skip_value(p, doc.p + doc.n)) == NULL)
-        return E_SYNTAX;
+    end = doc.p + doc.n;
+    if ((p = js_ws(doc.p, end)) == end)
+        return E_NOTFOUND;
+    /* the document's own end is not looked for: walking its members finds it anyway */
     v = span_of(p, (size_t)(end - p));
     for (size_t i = 0; i < ptr->n; i++) {
         bool found = false;
 
         if (v.p[0] == '{')
-            found = find_member(v, ptr->tokens[i], &v);
+            found = find_member(v.p, v.p + v.n, ptr->tokens[i], &v);
         else if (v.p[0] == '[')
-            found = find_element(v, ptr->tokens[i], &v);
+            found = find_element(v.p, v.p + v.n, ptr->tokens[i], &v);
         if (!found)
             return E_NOTFOUND;
+    }
+    if (ptr->n == 0) {
+        if ((end = js_skip_value(p, end)) == NULL)
+            return E_SYNTAX;
+        v = span_of(p, (size_t)(end - p));
     }
     *out = (struct sc_json_value){.kind = js_kind(v.p[0]), .text = v};
     return 0;

@@ -150,6 +150,31 @@ static void deep_values_are_skipped_without_recursion(void **state)
     mem_free(doc);
 }
 
+static void escapes_across_every_block_border_end_no_string(void **state)
+{
+    char doc[512];
+    (void)state;
+
+    /* runs of backslashes of every length at every place of two 64-byte blocks; an escaped quote
+     * and brackets follow, which only count when a run was miscounted */
+    for (size_t pad = 0; pad < 70; pad++) {
+        for (size_t run = 0; run < 140; run += 2) {
+            size_t n = 0;
+
+            memcpy(doc, "{\"o\":{\"s\":\"", 11);
+            n = 11;
+            memset(doc + n, 'x', pad);
+            n += pad;
+            memset(doc + n, '\\', run);
+            n += run;
+            memcpy(doc + n, "\\\"]}}{[\\\\\"},\"k\":1}", 18);
+            n += 18;
+            doc[n] = 0;
+            found(doc, "/k", SC_JSON_NUMBER, "1");
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +183,7 @@ int main(void)
         cmocka_unit_test(of_duplicate_keys_the_last_wins_on_every_level),
         cmocka_unit_test(keys_compare_after_unescaping),
         cmocka_unit_test(white_space_and_brackets_in_strings_mislead_nobody),
+        cmocka_unit_test(escapes_across_every_block_border_end_no_string),
         cmocka_unit_test(deep_values_are_skipped_without_recursion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
