@@ -38,11 +38,11 @@ const char *err_name(int err)
 
 enum err_class err_class_of(int err)
 {
-    switch (err) { // NOLINT(bugprone-branch-clone): neighbours in the table often share a class
+    switch (err) {
 #define X(name, value, class, text)                                                                \
     case (value):                                                                                  \
         return class;
-        ERR_TABLE(X)
+        ERR_TABLE(X) // NOLINT(bugprone-branch-clone): neighbours in the table often share a class
 #undef X
     default:
         return ERR_LOCAL;

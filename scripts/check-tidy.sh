@@ -50,7 +50,8 @@ tidy_one() {
 }
 export -f tidy_one
 printf '%s\0' "${files[@]}" | nice xargs -0 -n 1 -P "$(nproc)" bash -c 'tidy_one "$1"' _
-good=$(cat "$results/good" 2>/dev/null | wc -l)
+touch "$results/good"
+good=$(wc -l < "$results/good")
 if [ -s "$results/bad" ]; then
   sed "s|^$PWD/||" "$results/bad" | sort -u
   exit 1
