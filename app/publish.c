@@ -154,7 +154,8 @@ static void pause_ms(long ms)
     (void)nanosleep(&ts, NULL);
 }
 
-/* Sends one batch; again under the same key after a lost connection or a 503. */
+/* Sends one batch; again under the same key after a lost connection or a 503. E_AGAIN: it is not
+ * known whether it was published. */
 static int send_batch(struct publish_run *r, const struct publish_batch *b)
 {
     char key[sizeof r->key + 32];
@@ -180,7 +181,7 @@ static int send_batch(struct publish_run *r, const struct publish_batch *b)
         http_answer_fini(&a);
         if (good && err < 0)
             cli_error(r->cmd, "the server's answer is not understood");
-        return good ? err : E_INVALID;
+        return good ? err : again ? E_AGAIN : E_INVALID;
     }
     return err;
 }

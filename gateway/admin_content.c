@@ -218,6 +218,13 @@ static void stream_step(struct stream *s)
         stream_break(s, err);
 }
 
+static void add_headers(struct stream *s)
+{
+    admin_add_header(s->call.req, "Content-Type", "text/plain; charset=utf-8");
+    admin_add_header(s->call.req, "Cache-Control", "no-store");
+    admin_add_header(s->call.req, "X-Content-Type-Options", "nosniff");
+}
+
 /* The first heads: what is asked for is known now. */
 static void stream_start(struct stream *s)
 {
@@ -239,7 +246,8 @@ static void stream_start(struct stream *s)
     if (!s->follow && s->end > s->heads.write_head)
         s->end = s->heads.write_head;
     if (evhttp_request_get_command(req) == EVHTTP_REQ_HEAD) {
-        admin_reply(s->call.a, req, 200, "text/plain; charset=utf-8", span_of("", 0));
+        add_headers(s);
+        evhttp_send_reply(req, 200, NULL, NULL); /* the length is not known */
         stream_close(s);
         return;
     }
@@ -252,9 +260,7 @@ static void stream_start(struct stream *s)
     }
     s->started = true;
     evhttp_connection_set_closecb(evcon, on_conn_close, s);
-    admin_add_header(req, "Content-Type", "text/plain; charset=utf-8");
-    admin_add_header(req, "Cache-Control", "no-store");
-    admin_add_header(req, "X-Content-Type-Options", "nosniff");
+    add_headers(s);
     evhttp_send_reply_start(req, 200, NULL);
     stream_step(s);
 }
