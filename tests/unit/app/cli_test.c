@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -27,7 +28,7 @@ static int parse(const char *const *words)
     file.n = key.n = json.n = 0;
     argv[0] = name;
     for (; words[n - 1] != NULL; n++) {
-        strncpy(copies[n], words[n - 1], sizeof copies[n] - 1);
+        (void)snprintf(copies[n], sizeof copies[n], "%s", words[n - 1]);
         argv[n] = copies[n];
     }
     return cli_parse(&cmd, opts, 3, n, argv, &args);
@@ -115,7 +116,7 @@ static void every_command_has_help(void **state)
         char prog[] = "sluice", name[32] = "", help[] = "--help";
         char *argv[] = {prog, name, help, NULL};
 
-        strncpy(name, cli_commands[i].name, sizeof name - 1);
+        (void)snprintf(name, sizeof name, "%s", cli_commands[i].name);
         assert_int_equal(cli_main(3, argv), EXIT_OK);
     }
 }
