@@ -261,6 +261,9 @@ static const uint8_t *begin(struct js_check *c, struct span text, const uint8_t 
     static const uint8_t bom[3] = {0xef, 0xbb, 0xbf};
 
     c->end = text.p + text.n;
+    c->at = p;
+    c->reason = NULL;
+    c->err = 0;
     if (p == text.p && span_has_prefix(text, span_of(bom, sizeof bom)))
         return fail(c, p, "byte order mark");
     return js_ws(p, c->end);
