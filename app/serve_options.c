@@ -87,7 +87,9 @@ static int load(const struct cli_command *cmd, const struct flags *f, struct con
 {
     struct config_arg args[256];
     struct config_faults *faults = mem_zalloc(sizeof *faults);
-    const char *file = cli_value(&f->values[f->n], getenv("SLUICE_CONFIG"));
+    /* nothing of this program changes the environment */
+    const char *env = getenv("SLUICE_CONFIG"); /* NOLINT(concurrency-mt-unsafe) */
+    const char *file = cli_value(&f->values[f->n], env);
     int err;
 
     if (faults == NULL)

@@ -202,7 +202,7 @@ static void on_request(struct evhttp_request *req, void *arg)
 static int bind_socket(struct admin_http *a, char *why, size_t why_bytes)
 {
     const struct gw_listen *l = &a->host.config->admin;
-    struct sockaddr_storage ss;
+    struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
     socklen_t n = sizeof ss;
     int fd;
 

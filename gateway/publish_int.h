@@ -24,8 +24,8 @@ struct pub_part {
 /* Owner: one publish call; read by its job. */
 struct pub_layout {
     char *collection;
-    struct sc_key *key; /* NULL: documents are routed by a hash of their text */
-    char **pointers;    /* of the key, decoded */
+    struct sc_key *key;               /* NULL: documents are routed by a hash of their text */
+    char *pointers[PUBLISH_MAX_KEYS]; /* of the key, decoded; own */
     size_t pointers_n;
     bool planned; /* the journals do not exist yet */
     size_t n;

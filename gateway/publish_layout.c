@@ -173,7 +173,6 @@ void pub_layout_free(struct pub_layout *l)
     }
     for (size_t i = 0; i < l->pointers_n; i++)
         mem_free(l->pointers[i]);
-    mem_free(l->pointers);
     sc_key_free(l->key);
     mem_free(l->collection);
     mem_free(l);
@@ -187,8 +186,7 @@ static int layout_new(struct span collection, size_t parts, struct pub_layout **
     if (l == NULL)
         return E_NOMEM;
     l->collection = mem_strndup((const char *)collection.p, collection.n);
-    l->pointers = mem_array(PUBLISH_MAX_KEYS, sizeof l->pointers[0]);
-    if (l->collection == NULL || l->pointers == NULL) {
+    if (l->collection == NULL) {
         pub_layout_free(l);
         return E_NOMEM;
     }
