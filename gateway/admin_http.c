@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <strings.h>
 
 #include "base/assert.h"
@@ -202,8 +203,12 @@ static void on_request(struct evhttp_request *req, void *arg)
 static int bind_socket(struct admin_http *a, char *why, size_t why_bytes)
 {
     const struct gw_listen *l = &a->host.config->admin;
-    struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
-    socklen_t n = sizeof ss;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } addr;
+    socklen_t n = sizeof addr;
     int fd;
 
     a->bound = evhttp_bind_socket_with_handle(a->http, l->host, l->port);
@@ -216,10 +221,10 @@ static int bind_socket(struct admin_http *a, char *why, size_t why_bytes)
         return e == EADDRINUSE ? E_BUSY : E_INVALID;
     }
     fd = evhttp_bound_socket_get_fd(a->bound);
-    if (getsockname(fd, (struct sockaddr *)&ss, &n) < 0)
+    memset(&addr, 0, sizeof addr);
+    if (getsockname(fd, &addr.any, &n) < 0)
         return E_IO;
-    a->port = ss.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)(void *)&ss)->sin6_port)
-                                       : ntohs(((struct sockaddr_in *)(void *)&ss)->sin_port);
+    a->port = ntohs(addr.any.sa_family == AF_INET6 ? addr.v6.sin6_port : addr.v4.sin_port);
     return 0;
 }
 
