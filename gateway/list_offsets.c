@@ -47,6 +47,12 @@ struct lookup {
     int64_t end;  /* the reader's end when the look-up began */
     int64_t min_ms;
     bool largest;
+    /* of the largest time: what was found, and whether all blocks that may hold more are tried */
+    bool found;
+    bool sweep;
+    int64_t start;
+    int64_t best_offset;
+    int64_t best_ms;
     struct jc_op *op;        /* seek or read; at most one of these two */
     struct block_look *look; /* search on the pool */
 };
@@ -113,6 +119,26 @@ static void lookup_end(struct lookup *l, int err, int64_t offset, int64_t timest
 
 static void lookup_step(struct lookup *l);
 
+/* The index names the block with the largest clock. Where that clock lies above the bound, another
+ * block may hold a larger one below it: then all blocks that may are looked into, once. */
+static void largest_found(struct lookup *l, bool found, int64_t offset, int64_t timestamp,
+                          int64_t next)
+{
+    if (found && (!l->found || timestamp > l->best_ms ||
+                  (timestamp == l->best_ms && offset < l->best_offset))) {
+        l->found = true;
+        l->best_ms = timestamp;
+        l->best_offset = offset;
+    }
+    if (l->t->bound.max_clock == UINT64_MAX) {
+        lookup_end(l, l->found ? 0 : E_NOTFOUND, l->best_offset, l->best_ms);
+        return;
+    }
+    l->from = l->sweep ? next : l->start;
+    l->sweep = true;
+    lookup_step(l);
+}
+
 /* Back on the worker. */
 static void look_back(struct task *t)
 {
@@ -127,12 +153,14 @@ static void look_back(struct task *t)
     if (l == NULL)
         return;
     l->look = NULL;
-    if (err == E_NOTFOUND && !l->largest && next < l->end) {
+    if (l->largest && (err == 0 || err == E_NOTFOUND)) {
+        largest_found(l, err == 0, offset, timestamp, next);
+    } else if (err == E_NOTFOUND && next < l->end) {
         l->from = next;
         lookup_step(l);
-        return;
+    } else {
+        lookup_end(l, err, offset, timestamp);
     }
-    lookup_end(l, err, offset, timestamp);
 }
 
 /* A thread of the load pool. */
@@ -184,24 +212,27 @@ static void on_seek(void *arg, int err, int64_t block)
     l->op = NULL;
     if (err == 0)
         err = store->ops->read_block(store, &rq, &l->ls->rq->w->mb.ex, on_block, l, &l->op);
-    if (err < 0)
+    if (err == E_NOTFOUND && l->found)
+        lookup_end(l, 0, l->best_offset, l->best_ms); /* the sweep is over */
+    else if (err < 0)
         lookup_end(l, err, -1, -1);
 }
 
 static void lookup_step(struct lookup *l)
 {
     struct jc_store *store = store_of(l);
-    uint64_t min_clock = l->largest ? 0 : jc_clock_from_unix_ms(l->min_ms);
+    int64_t min_ms = l->largest ? l->best_ms : l->min_ms;
+    uint64_t min_clock = l->largest && !l->found ? 0 : jc_clock_from_unix_ms(min_ms);
     struct jc_seek_req rq = {.journal = l->part->journal,
                              .offset = l->from,
                              .end_offset = l->end,
                              .min_clock = min_clock > l->t->bound.min_clock ? min_clock
                                                                             : l->t->bound.min_clock,
                              .max_clock = l->t->bound.max_clock,
-                             .mode = l->largest ? JC_SEEK_MAX : JC_SEEK_FIRST};
+                             .mode = l->largest && !l->sweep ? JC_SEEK_MAX : JC_SEEK_FIRST};
 
     if (rq.min_clock > rq.max_clock || l->from >= l->end) {
-        lookup_end(l, E_NOTFOUND, -1, -1);
+        lookup_end(l, l->found ? 0 : E_NOTFOUND, l->best_offset, l->best_ms);
         return;
     }
     int err = store->ops->seek(store, &rq, &l->ls->rq->w->mb.ex, on_seek, l, &l->op);
@@ -321,7 +352,10 @@ static bool needs_lookup(struct lister *ls, struct span topic, int8_t isolation,
                          .part = part,
                          .t = t,
                          .from = ends.log_start,
-                         .end = ends.end,
+                         .start = ends.log_start,
+                         /* the largest may also be one that is appended meanwhile: the index
+                          * knows of it, and leaving it out would need a second best */
+                         .end = in->timestamp == LARGEST ? INT64_MAX : ends.end,
                          .min_ms = in->timestamp,
                          .largest = in->timestamp == LARGEST};
     return true;

@@ -222,6 +222,28 @@ static void a_coarse_index_only_costs_a_look(void **state)
     assert_int_equal(lab_first_visible(&got, 0), last);
 }
 
+static void the_largest_time_below_a_bound_is_found_among_hidden_ones(void **state)
+{
+    struct lab *lab = *state;
+    size_t t = lab_topic(lab, "docs", 1);
+    static const int64_t after[] = {900, 5000, 950, 6000, 950, 7000, 100};
+    int64_t at[7];
+
+    lab->ops.seek = coarse_seek;
+    lab->topics[t].bound.max_clock = LAB_CLOCK(1000);
+    for (int i = 0; i < 7; i++) {
+        lab_add(lab, t, 0, LAB_CLOCK(after[i]), 0, 300000);
+        at[i] = lab->journals[t][0]->heads.write_head - 1;
+    }
+    lab_view(lab);
+    assert_int_equal(list_one(lab, t, 7, -3)->offset, at[2]); /* the first of equals */
+    assert_int_equal(list_one(lab, t, 7, -3)->timestamp, ms(950));
+    lab->topics[t].bound.max_clock = LAB_CLOCK(50);
+    lab_view(lab);
+    assert_int_equal(list_one(lab, t, 7, -3)->offset, -1);
+    assert_int_equal(list_one(lab, t, 7, -3)->error_code, 0);
+}
+
 static void partitions_are_answered_one_by_one(void **state)
 {
     struct lab *lab = *state;
@@ -365,6 +387,7 @@ int main(void)
         T(a_time_finds_the_first_document_at_or_after_it),
         T(times_need_not_rise_with_offsets),
         T(a_coarse_index_only_costs_a_look),
+        T(the_largest_time_below_a_bound_is_found_among_hidden_ones),
         T(partitions_are_answered_one_by_one),
         T(a_closed_connection_ends_its_look_ups),
         T(epochs_end_where_the_table_says),
