@@ -127,6 +127,8 @@ static int add_topic(struct pager *p, const struct gw_topic *t, size_t from)
         q->leader_epoch = t->epoch;
         q->replica_nodes = q->isr_nodes = p->node;
         q->replica_nodes_n = q->isr_nodes_n = 1;
+        /* Null is legal on the wire, but the Java admin client falls over it. */
+        q->eligible_leader_replicas_n = q->last_known_elr_n = 0;
     }
     p->left -= n;
     if (from + n < t->parts_n)

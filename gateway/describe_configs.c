@@ -13,7 +13,7 @@ enum { SOURCE_TOPIC = 1, SOURCE_STATIC_BROKER = 4, SOURCE_DEFAULT = 5 };
 enum { TYPE_BOOLEAN = 1, TYPE_STRING = 2, TYPE_INT = 3, TYPE_LONG = 5, TYPE_LIST = 7 };
 
 #define ENTRIES_MAX           16
-#define DEFAULT_SEGMENT_BYTES (64 * 1024 * 1024) /* of the local store */
+#define DEFAULT_SEGMENT_BYTES INT64_C(67108864) /* of the local store */
 
 struct entry {
     const char *name;

@@ -78,6 +78,7 @@ static void on_socket(void *arg, int fd, const struct sockaddr *peer, socklen_t 
     size_t best_load = SIZE_MAX;
     size_t total = 0;
 
+    ASSERT(gw->workers_n > 0);
     for (size_t i = 0; i < gw->workers_n; i++) {
         struct worker *w = &gw->workers[(gw->next_worker + i) % gw->workers_n];
         size_t load = atomic_load_explicit(&w->load, memory_order_relaxed);
@@ -181,7 +182,7 @@ static void run_drained(struct task *t)
 
 static void begin_drain(struct gateway *gw)
 {
-    struct timeval tick = {.tv_usec = DRAIN_TICK_MS * 1000};
+    struct timeval tick = {.tv_usec = DRAIN_TICK_MS * 1000L};
 
     if (gw->state == GW_DRAINING) {
         gw->drain_until_ms = 0; /* asked twice: whoever asks does not want to wait */
@@ -240,7 +241,7 @@ static void on_drain_tick(evutil_socket_t fd, short what, void *arg)
 
 static int start_events(struct gateway *gw)
 {
-    struct timeval tick = {.tv_sec = TICK_MS / 1000, .tv_usec = TICK_MS % 1000 * 1000};
+    struct timeval tick = {.tv_sec = TICK_MS / 1000, .tv_usec = (TICK_MS % 1000) * 1000L};
     int err;
 
     if ((gw->stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0)
@@ -298,10 +299,12 @@ static int start_workers(struct gateway *gw)
         w->control = &gw->mb.ex;
         w->drained = &gw->drained[i].task;
         gw->workers_n = i + 1;
-        if ((err = worker_start(w)) < 0) {
-            worker_close(w);
+    }
+    gw->shared.workers = gw->workers;
+    gw->shared.workers_n = n;
+    for (unsigned i = 0; i < n; i++) {
+        if ((err = worker_start(&gw->workers[i])) < 0)
             return err;
-        }
         gw->workers_started = i + 1;
     }
     return 0;
@@ -425,8 +428,12 @@ void gateway_free(struct gateway *gw)
     if (gw->views != NULL)
         view_build_stop(gw->views); /* ends all waits for a topic, on which requests may hang */
     admin_http_free(gw->admin);
-    for (size_t i = 0; i < gw->workers_started; i++)
-        worker_stop(&gw->workers[i]);
+    for (size_t i = 0; i < gw->workers_n; i++) {
+        if (i < gw->workers_started)
+            worker_stop(&gw->workers[i]);
+        else
+            worker_close(&gw->workers[i]); /* it never had a thread: we are it */
+    }
     while (gw->views != NULL && view_build_busy(gw->views) > 0)
         mailbox_wait(&gw->mb, -1);
     gw_cache_free(gw->shared.cache);

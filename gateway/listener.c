@@ -182,7 +182,7 @@ static bool turn_away(struct listener *l)
 
 static void pause_accept(struct listener *l)
 {
-    struct timeval tv = {.tv_usec = PAUSE_MS * 1000};
+    struct timeval tv = {.tv_usec = PAUSE_MS * 1000L};
 
     event_del(l->event);
     event_add(l->resume, &tv);
@@ -206,7 +206,7 @@ static void on_accept(evutil_socket_t ignored, short what, void *arg)
     (void)ignored;
     (void)what;
     for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
-        struct sockaddr_storage peer;
+        struct sockaddr_storage peer = {0};
         socklen_t bytes = sizeof peer;
         int fd = accept4(l->fd, (struct sockaddr *)&peer, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
@@ -250,7 +250,7 @@ static int bind_socket(const struct addrinfo *ai, int *out)
 
 static uint16_t bound_port(int fd)
 {
-    struct sockaddr_storage sa;
+    struct sockaddr_storage sa = {0};
     socklen_t bytes = sizeof sa;
     struct sockaddr_in6 in6;
     struct sockaddr_in in;

@@ -107,7 +107,7 @@ static uint16_t address_text(const struct sockaddr *sa, char out[INET6_ADDRSTRLE
 static int name_ends(struct conn *c, const struct gw_config *config, int fd,
                      const struct sockaddr *peer)
 {
-    struct sockaddr_storage local;
+    struct sockaddr_storage local = {0};
     socklen_t bytes = sizeof local;
     char text[INET6_ADDRSTRLEN];
 

@@ -33,6 +33,10 @@ struct gw_shared {
     const struct clock *clock;
     const char *cluster_id;
     const char *advertise_host; /* resolved: never NULL once listening */
+    /* All workers, fixed before the first one runs and valid until the last worker_fini; others may
+     * only post to their mailboxes. NULL in tests. */
+    struct worker *workers;
+    unsigned workers_n;
 };
 
 /* Owner: its thread, except `load` and what `shared` points to. */

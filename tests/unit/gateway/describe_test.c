@@ -167,6 +167,22 @@ static void topic_partitions_come_in_pages_that_join_without_gap_or_repeat(void 
     }
 }
 
+static void no_list_of_replicas_is_null_since_the_java_client_cannot_take_it(void **state)
+{
+    struct harness *h = *state;
+    struct mem_conn *mc = mem_conn_new(h);
+    struct kp_describe_topic_partitions_req *body =
+        harness_body(h, KP_API_DESCRIBE_TOPIC_PARTITIONS);
+
+    struct kp_describe_topic_partitions_resp *resp =
+        harness_call(mc, KP_API_DESCRIBE_TOPIC_PARTITIONS, 0, body);
+    const struct kp_describe_topic_partitions_resp_topics_partitions *p =
+        &resp->topics[0].partitions[0];
+    assert_int_equal(p->eligible_leader_replicas_n, 0);
+    assert_int_equal(p->last_known_elr_n, 0);
+    assert_int_equal(p->offline_replicas_n, 0);
+}
+
 static void named_topics_are_sorted_once_each_and_unknown_ones_told(void **state)
 {
     struct harness *h = *state;
@@ -197,6 +213,7 @@ int main(void)
         T(what_cannot_be_described_is_an_error_and_not_left_out),
         T(the_cluster_has_one_broker_and_no_controllers_to_ask),
         T(topic_partitions_come_in_pages_that_join_without_gap_or_repeat),
+        T(no_list_of_replicas_is_null_since_the_java_client_cannot_take_it),
         T(named_topics_are_sorted_once_each_and_unknown_ones_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
