@@ -35,7 +35,7 @@ int cmd_check(const struct cli_command *cmd, int argc, char **argv)
     int err = serve_options(cmd, argc, argv, &settings, &config, &args), rc = EXIT_OK;
 
     if (err != 0)
-        return err == 1 ? EXIT_OK : EXIT_FAILED;
+        return err == 1 ? EXIT_OK : err == E_INVALID ? EXIT_USAGE : EXIT_FAILED;
     if (args.n > 0) {
         cli_error(cmd, "unexpected argument \"%s\"", args.v[0]);
         config_fini(&settings);

@@ -291,10 +291,7 @@ int config_load(const struct config_arg *args, size_t args_n, char *const *envir
     load_env(out, &o, environment, faults);
     load_args(out, &o, args, args_n, faults);
     mem_free(o.of);
-    if (faults->n == 0)
-        return 0;
-    config_fini(out);
-    return E_INVALID;
+    return faults->n == 0 ? 0 : E_INVALID;
 }
 
 void config_fini(struct config *c)

@@ -83,7 +83,7 @@ struct config_arg {
 
 /* Reads everything. file: NULL or the path of --config. environment: NAME=VALUE, NULL-terminated.
  * E_INVALID when there are faults: all sources are read nevertheless, so that one run names them
- * all; out then holds nothing. */
+ * all, and out holds what was good. Free it with config_fini in any case. */
 MUST_USE int config_load(const struct config_arg *args, size_t args_n, char *const *environment,
                          const char *file, struct config *out, struct config_faults *faults);
 void config_fini(struct config *c);

@@ -90,13 +90,16 @@ static int load(const struct cli_command *cmd, const struct flags *f, struct con
     /* nothing of this program changes the environment */
     const char *env = getenv("SLUICE_CONFIG"); /* NOLINT(concurrency-mt-unsafe) */
     const char *file = cli_value(&f->values[f->n], env);
-    int err;
+    int err = 0;
 
     if (faults == NULL)
         return E_NOMEM;
-    err = config_load(args, collect(f, args, sizeof args / sizeof args[0]), environ, file, settings,
-                      faults);
-    if (err == 0 && (err = serve_config_make(settings, config, faults)) < 0)
+    if (config_load(args, collect(f, args, sizeof args / sizeof args[0]), environ, file, settings,
+                    faults) < 0)
+        err = E_SYNTAX;
+    if (serve_config_make(settings, config, faults) < 0)
+        err = E_SYNTAX;
+    if (err < 0)
         config_fini(settings);
     print_faults(cmd, faults);
     mem_free(faults);

@@ -137,6 +137,7 @@ static void file_faults_are_all_named_with_their_line(void **state)
     assert_true(fault_says(":6: data_dir: a single value belongs here"));
     assert_true(fault_says(":7: allow-anonymous: \"maybe\" is neither true nor false"));
     assert_int_equal(faults.n, 6);
+    config_fini(&c);
 }
 
 static void what_is_no_mapping_is_refused(void **state)
@@ -146,11 +147,14 @@ static void what_is_no_mapping_is_refused(void **state)
     (void)state;
     assert_int_equal(load(NULL, 0, NULL, "- a\n", &c), E_INVALID);
     assert_true(fault_says(":1: the file must be a mapping"));
+    config_fini(&c);
     assert_int_equal(load(NULL, 0, NULL, "a: [\n", &c), E_INVALID);
+    config_fini(&c);
     assert_int_equal(load(NULL, 0, NULL, "# nothing\n", &c), 0);
     config_fini(&c);
     assert_int_equal(config_load(NULL, 0, NULL, "/nonexistent/x.yaml", &c, &faults), E_INVALID);
     assert_true(fault_says("/nonexistent/x.yaml: No such file"));
+    config_fini(&c);
 }
 
 static void what_this_build_lacks_is_refused_by_name(void **state)
