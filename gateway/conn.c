@@ -149,7 +149,8 @@ static bool grant(struct conn *c, size_t bytes)
 
     if (bytes <= CONN_INPUT_FREE || bytes <= c->granted)
         return true;
-    if (bytes - c->granted > WORKER_INPUT_BYTES - w->input_granted && w->input_granted > 0)
+    size_t left = w->input_granted < WORKER_INPUT_BYTES ? WORKER_INPUT_BYTES - w->input_granted : 0;
+    if (bytes - c->granted > left && w->input_granted > 0)
         return false; /* the tick asks again; a lone frame always gets through */
     w->input_granted += bytes - c->granted;
     c->granted = bytes;

@@ -4,9 +4,10 @@
  * Bounded loops, loopback only.
  */
 #include <arpa/inet.h>
-#include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -272,12 +273,59 @@ static void more_connections_than_allowed_are_closed_and_the_others_live(void **
     fake_store_free(s.fs);
 }
 
+/* The process runs out of descriptors: who cannot be served is closed at once, nothing spins, and
+ * all is well when there are descriptors again. */
+static void a_client_is_turned_away_when_descriptors_run_out(void **state)
+{
+    struct server s = {.fs = fake_store_new()};
+    struct gw_config c = config();
+    struct sockaddr_in in = {.sin_family = AF_INET};
+    static uint8_t buf[1 << 20];
+    static int fillers[4096];
+    struct rlimit old;
+    size_t filled = 0;
+    uint8_t frame[256];
+    int fds[6];
+
+    (void)state;
+    fake_append(s.fs, fake_journal(s.fs, "j/a", "a"), "{\"n\":0}\n");
+    start(&s, &c);
+    close(dial(&s));
+    poll(NULL, 0, 50);
+    in.sin_port = htons(s.port);
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < 6; i++)
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    struct rlimit tight = {.rlim_cur = 512, .rlim_max = old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+    while (filled < 4096 && (fillers[filled] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        filled++;
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(connect(fds[i], (const struct sockaddr *)&in, sizeof in), 0);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(recv_frame(fds[i], buf, sizeof buf), 0); /* closed, and not left hanging */
+        close(fds[i]);
+    }
+    while (filled > 0)
+        close(fillers[--filled]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    int fd = dial(&s);
+    send_all(fd, frame, fetch_frame(frame, 5, 0, 0));
+    assert_true(recv_frame(fd, buf, sizeof buf) > 0);
+    close(fd);
+    stop(&s);
+    assert_int_equal(s.result, 0);
+    fake_store_free(s.fs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connections_may_close_at_any_moment),
         cmocka_unit_test(a_stop_answers_long_polls_and_closes),
         cmocka_unit_test(more_connections_than_allowed_are_closed_and_the_others_live),
+        cmocka_unit_test(a_client_is_turned_away_when_descriptors_run_out),
     };
     log_setup(LOG_WARN, LOG_FORMAT_TEXT);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -419,6 +419,26 @@ static void large_frames_share_one_budget_and_wait_for_it(void **state)
     assert_int_equal(h->w.input_granted, 0);
 }
 
+static void a_frame_larger_than_the_budget_gets_through_alone(void **state)
+{
+    struct harness *h = *state;
+    struct mem_conn *big = mem_conn_new(h);
+    struct mem_conn *other = mem_conn_new(h);
+    uint8_t prefix[4];
+
+    h->config.max_request_bytes = (size_t)1 << 30;
+    be_store32(prefix, 1 << 30);
+    mem_conn_feed(big, prefix, sizeof prefix);
+    assert_int_equal(big->limit, ((size_t)1 << 30) + 4);
+    be_store32(prefix, 1 << 20);
+    mem_conn_feed(other, prefix, sizeof prefix);
+    assert_int_equal(other->limit, CONN_INPUT_FREE);
+    conn_gone(&big->conn, "test");
+    conn_gone(&other->conn, "test");
+    harness_turns(h);
+    assert_int_equal(h->w.input_granted, 0);
+}
+
 static void a_drain_answers_what_is_in_flight_and_closes(void **state)
 {
     struct harness *h = *state;
@@ -496,6 +516,7 @@ int main(void)
         T(an_aborted_request_lets_earlier_answers_out_and_drops_later_ones),
         T(pipelining_is_bounded),
         T(large_frames_share_one_budget_and_wait_for_it),
+        T(a_frame_larger_than_the_budget_gets_through_alone),
         T(a_drain_answers_what_is_in_flight_and_closes),
         T(what_was_posted_before_a_request_is_seen_by_it),
         T(running_out_of_memory_closes_and_never_crashes),
