@@ -16,6 +16,7 @@ const struct cli_command cli_commands[] = {
     {"collections", "", "Lists collections", NULL, cmd_collections},
     {"journals", "", "Lists journals", NULL, cmd_journals},
     {"topics", "", "Lists topics and their partitions", NULL, cmd_topics},
+    {"connections", "", "Lists Kafka connections", NULL, cmd_connections},
     {"read", "JOURNAL", "Prints the raw lines of a journal with their offsets",
      "Output: `OFFSET TAB LINE`. OFFSET is that of the line's last byte, which is also the\n"
      "document's Kafka offset. Acknowledgements and other hidden lines are printed too.",

@@ -1,6 +1,6 @@
 /*
- * `sluice collections|journals|topics`: what a running server has, as a table, or its JSON as it
- * is.
+ * `sluice collections|journals|topics|connections`: what a running server has, as a table, or its
+ * JSON as it is.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -137,6 +137,23 @@ static void fill_topics(struct table *t, const json_t *root)
     }
 }
 
+static void fill_connections(struct table *t, const json_t *root)
+{
+    json_t *c;
+    size_t i;
+
+    t->columns = 7;
+    table_add(t, (const char *const[]){"PEER", "WORKER", "STATE", "REQUESTS", "RECEIVED", "SENT",
+                                       "IDLE MS"});
+    json_array_foreach(json_object_get(root, "connections"), i, c)
+    {
+        table_add(t, (const char *const[]){
+                         text_of(c, "peer"), number_of(t, c, "worker"), text_of(c, "state"),
+                         number_of(t, c, "requests"), number_of(t, c, "received_bytes"),
+                         number_of(t, c, "sent_bytes"), number_of(t, c, "idle_ms")});
+    }
+}
+
 static int show(const struct cli_command *cmd, const struct http_answer *a, bool json,
                 void (*fill)(struct table *t, const json_t *root))
 {
@@ -205,4 +222,9 @@ int cmd_journals(const struct cli_command *cmd, int argc, char **argv)
 int cmd_topics(const struct cli_command *cmd, int argc, char **argv)
 {
     return list(cmd, argc, argv, "/v1/topics", fill_topics);
+}
+
+int cmd_connections(const struct cli_command *cmd, int argc, char **argv)
+{
+    return list(cmd, argc, argv, "/v1/connections", fill_connections);
 }

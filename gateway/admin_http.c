@@ -152,6 +152,7 @@ static admin_handler *const handlers[] = {
     [ADMIN_DOCUMENTS] = admin_post_documents,    [ADMIN_JOURNALS] = admin_get_journals,
     [ADMIN_JOURNAL] = admin_get_journal,         [ADMIN_CONTENT] = admin_get_content,
     [ADMIN_TOPICS] = admin_get_topics,           [ADMIN_TOPIC] = admin_get_topics,
+    [ADMIN_CONNECTIONS] = admin_get_connections,
 };
 
 static void route(struct admin_rq *rq)

@@ -19,6 +19,7 @@
 #include "journal_client/store.h"
 
 struct event_base;
+struct gw_shared; /* gateway/worker.h */
 struct admin_http;
 
 /* What the admin listener asks of the server around it. Copied; what it points to must live until
@@ -27,8 +28,9 @@ struct admin_host {
     const struct gw_config *config;
     struct jc_store *store;
     const struct clock *clock;
-    struct mailbox *control; /* the control thread's: drained by the server's loop */
-    struct jobpool *jobs;    /* parsing of published bodies */
+    struct mailbox *control;        /* the control thread's: drained by the server's loop */
+    struct jobpool *jobs;           /* parsing of published bodies */
+    const struct gw_shared *shared; /* its workers list their connections; NULL: not known */
     /* The view that was posted last; borrowed for the event. NULL while there is none. */
     const struct gw_view *(*view)(void *arg);
     /* NULL: everything works. Else why not, for /readyz: static text, e.g. "draining". */

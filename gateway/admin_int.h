@@ -27,6 +27,7 @@ enum admin_route {
     ADMIN_CONTENT,     /* /v1/journals/{name}/content */
     ADMIN_TOPICS,      /* /v1/topics */
     ADMIN_TOPIC,       /* /v1/topics/{name} */
+    ADMIN_CONNECTIONS, /* /v1/connections */
 };
 
 struct admin_param {
@@ -88,7 +89,7 @@ struct admin_rq {
 typedef void admin_handler(struct admin_rq *rq);
 admin_handler admin_get_status, admin_get_healthz, admin_get_readyz, admin_get_metrics,
     admin_get_collections, admin_get_journals, admin_get_journal, admin_get_content,
-    admin_get_topics, admin_post_documents;
+    admin_get_topics, admin_get_connections, admin_post_documents;
 
 void admin_call_add(struct admin_http *a, struct admin_call *call, struct evhttp_request *req);
 void admin_call_remove(struct admin_call *call);

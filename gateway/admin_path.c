@@ -129,6 +129,7 @@ static bool match(struct span path, struct admin_target *out, struct span *name)
         {"/healthz", ADMIN_HEALTHZ},
         {"/readyz", ADMIN_READYZ},
         {"/metrics", ADMIN_METRICS},
+        {"/v1/connections", ADMIN_CONNECTIONS},
     };
 
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {

@@ -27,6 +27,7 @@ static void routes_are_found_with_their_names(void **state)
         {"/healthz", ADMIN_HEALTHZ, ""},
         {"/readyz", ADMIN_READYZ, ""},
         {"/metrics", ADMIN_METRICS, ""},
+        {"/v1/connections", ADMIN_CONNECTIONS, ""},
         {"/v1/collections", ADMIN_COLLECTIONS, ""},
         {"/v1/collections/acme/things", ADMIN_COLLECTION, "acme/things"},
         {"/v1/collections/acme/things/documents", ADMIN_DOCUMENTS, "acme/things"},
