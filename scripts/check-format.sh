@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if [ $# -gt 0 ]; then
   files=("$@")
 else
-  mapfile -t files < <(git ls-files '*.c' '*.h' '*.cc')
+  mapfile -t files < <(git -c safe.directory='*' ls-files '*.c' '*.h' '*.cc')
 fi
 [ ${#files[@]} -gt 0 ] || { echo "check-format: no files" >&2; exit 1; }
 clang-format-14 --dry-run -Werror --style=file "${files[@]}" || exit 1

@@ -72,12 +72,30 @@ run_ctest() { # run_ctest PRESET PREFIX LIMIT ARG...
   fi
 }
 
+run_lines() { # run_lines NAME LIMIT COMMAND...: a script that prints PASS/FAIL/SKIP lines itself
+  local name=$1 limit=$2 log=$LOGS/$1.log t0=$SECONDS rc; shift 2
+  timeout --kill-after=30 "$limit" "$@" 2>&1 | tee "$log" | { grep --line-buffered -v '^PASS ' || true; }
+  rc=${PIPESTATUS[0]}
+  if [ "$rc" -eq 124 ] || [ "$rc" -eq 137 ]; then
+    echo "FAIL $name is over its $limit s" | tee -a "$log" # what it did not reach is not proven
+  elif [ "$rc" -ne 0 ] && ! grep -q '^FAIL ' "$log"; then
+    echo "FAIL $name exit $rc" | tee -a "$log"
+  elif ! grep -qE '^(PASS|FAIL|SKIP) ' "$log"; then
+    echo "FAIL $name printed no result" | tee -a "$log"
+  fi
+  grep -E '^(PASS|FAIL|SKIP) ' "$log" >> "$RESULTS"
+  echo "$name: $(( SECONDS - t0 )) s of $limit: $(count PASS "$log") passed, $(count FAIL "$log") failed, $(count SKIP "$log") skipped"
+}
+
+LAB=$(. tests/lab/lab-env.sh && echo "$LAB") # where the clients are installed
+export LAB
+
 echo "== dependencies"
 t0=$SECONDS
 if ! scripts/install-deps.sh > "$LOGS/install.log" 2>&1; then
   tail -20 "$LOGS/install.log"
   echo "FAIL install-deps see build/test-logs/install.log" >> "$RESULTS"
-  command -v python3 cmake ninja gcc >/dev/null || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+  command -v python3 >/dev/null || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 fi
 echo "dependencies: $(( SECONDS - t0 )) s"
 
@@ -96,22 +114,15 @@ if [ "$PROFILE" = full ]; then
   export TSAN_OPTIONS
   build tsan "${stress[@]}"
   run_ctest tsan tsan/ "$(share 25)" -R '^stress_'
+  echo "== golden: bytes of kafka-clients"
+  # What these compare with; the integration tests use both too.
+  { timeout 300 tests/lab/kafka-install.sh; timeout 300 tests/lab/py-install.sh main; } > "$LOGS/install-lab.log" 2>&1
+  SLUICE_BUILD_DIR=$PWD/build/dev run_lines golden "$(share 20)" tests/golden/run.sh
 fi
-
-if [ -x tests/integration/run.sh ]; then
-  echo "== integration: real clients"
-  limit=$(at_least 120 $(( $(left) - 30 )))
-  t0=$SECONDS
-  # The script plans with its budget and installs clients before it; the hard limit stands behind it.
-  SLUICE_TEST_PROFILE=$([ "$PROFILE" = quick ] && echo quick || echo ci) SLUICE_TEST_BUDGET=$(( limit * 7 / 10 )) SLUICE_BIN=$PWD/build/dev/sluice \
-    SLUICE_TEST_OUT=$LOGS/integration timeout --kill-after=30 "$limit" tests/integration/run.sh 2>&1 |
-    tee "$LOGS/integration.log" | { grep --line-buffered -v '^PASS ' || true; }
-  rc=${PIPESTATUS[0]}
-  if [ "$rc" -ne 0 ] && ! grep -q '^FAIL' "$LOGS/integration.log"; then
-    echo "FAIL integration exit $rc$([ "$rc" -ne 124 ] || echo ", over its $limit s")" | tee -a "$LOGS/integration.log"
-  fi
-  grep -E '^(PASS|FAIL|SKIP) ' "$LOGS/integration.log" >> "$RESULTS"
-  echo "integration: $(( SECONDS - t0 )) s of $limit: $(count PASS "$LOGS/integration.log") passed, $(count FAIL "$LOGS/integration.log") failed, $(count SKIP "$LOGS/integration.log") skipped"
-fi
+echo "== integration: real clients"
+limit=$(at_least 120 $(( $(left) - 30 )))
+# The script plans with its budget and installs clients before it; the hard limit stands behind it.
+SLUICE_TEST_PROFILE=$([ "$PROFILE" = quick ] && echo quick || echo ci) SLUICE_TEST_BUDGET=$(( limit * 7 / 10 )) \
+  SLUICE_BIN=$PWD/build/dev/sluice SLUICE_TEST_OUT=$LOGS/integration run_lines integration "$limit" tests/integration/run.sh
 echo "== all"
 closing
