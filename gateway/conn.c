@@ -108,13 +108,19 @@ void conn_fini(struct conn *c)
     evbuffer_remove_cb(c->out, note_output, c);
 }
 
+size_t conn_room(const struct conn *c)
+{
+    size_t unsent = evbuffer_get_length(c->out) + c->held_bytes;
+    size_t budget = c->w->shared->config->conn_output_bytes;
+
+    return unsent < budget ? budget - unsent : 0;
+}
+
 /* Whether a budget is used up. */
 static bool full(const struct conn *c)
 {
-    const struct gw_config *config = c->w->shared->config;
-
-    return c->queue_n >= CONN_PIPELINE || c->queue_bytes > config->max_request_bytes ||
-           evbuffer_get_length(c->out) >= config->conn_output_bytes;
+    return c->queue_n >= CONN_PIPELINE ||
+           c->queue_bytes > c->w->shared->config->max_request_bytes || conn_room(c) == 0;
 }
 
 /* After anything that fills or frees a budget. */
@@ -239,6 +245,8 @@ void conn_queue(struct conn *c, struct request *rq)
 
 static void unqueue(struct conn *c, struct request *rq)
 {
+    if (rq->done && rq->out != NULL)
+        c->held_bytes -= evbuffer_get_length(rq->out);
     TAILQ_REMOVE(&c->queue, rq, link);
     c->queue_n--;
     c->queue_bytes -= rq->frame_bytes;
@@ -263,10 +271,12 @@ void conn_flush(struct conn *c)
         return;
     while ((rq = TAILQ_FIRST(&c->queue)) != NULL && rq->done) {
         bool last = rq->close_after;
-        if (rq->out != NULL && evbuffer_add_buffer(c->out, rq->out) < 0) {
+        size_t bytes = rq->out != NULL ? evbuffer_get_length(rq->out) : 0;
+        if (bytes > 0 && evbuffer_add_buffer(c->out, rq->out) < 0) {
             conn_close(c, E_NOMEM, "answer not queued");
             return;
         }
+        c->held_bytes -= bytes; /* rq->out is empty now */
         unqueue(c, rq);
         if (last) {
             drop_requests(c);

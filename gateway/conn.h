@@ -63,6 +63,7 @@ struct conn {
     TAILQ_HEAD(request_queue, request) queue; /* by arrival */
     unsigned queue_n;
     size_t queue_bytes; /* frames in flight */
+    size_t held_bytes;  /* answers that wait for the answers before them */
     size_t granted;     /* of the worker's input budget, for the frame that is arriving */
     /* All on clock_mono_ms; 0 = not running. */
     int64_t active_ms; /* last byte in either direction */
@@ -100,6 +101,8 @@ void conn_deadlines(struct conn *c, int64_t now_ms);
 
 /* Appends a request to the order of answers. */
 void conn_queue(struct conn *c, struct request *rq);
+/* Unsent bytes that the connection may still take on before it counts as full. */
+size_t conn_room(const struct conn *c);
 /* A request turned done: sends what may leave. */
 void conn_flush(struct conn *c);
 

@@ -65,6 +65,7 @@ struct gateway {
     size_t next_worker; /* where the search for the least loaded one begins */
     struct jobpool *jobs;
     struct view_build *views;
+    bool repost; /* some worker did not get the last view: out of memory */
     struct admin_http *admin;
     bool clean; /* the drain ended by itself */
 };
@@ -119,9 +120,12 @@ static void on_view(void *arg, const struct gw_view *view)
 {
     struct gateway *gw = arg;
 
+    gw->repost = false;
     for (size_t i = 0; i < gw->workers_n; i++) {
-        if (worker_post_view(&gw->workers[i], view) < 0)
+        if (worker_post_view(&gw->workers[i], view) < 0) {
             log_event(LOG_ERROR, "gateway.view_not_posted", LF_UINT("worker", i), LF_ERR(E_NOMEM));
+            gw->repost = true;
+        }
     }
     log_event(LOG_DEBUG, "gateway.view", LF_INT("revision", view->revision),
               LF_UINT("topics", view->topics_n));
@@ -228,8 +232,11 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     view_build_tick(gw->views);
-    if (view_build_current(gw->views) != NULL)
-        start_accepting(gw);
+    if (view_build_current(gw->views) == NULL)
+        return;
+    if (gw->repost)
+        on_view(gw, view_build_current(gw->views));
+    start_accepting(gw);
 }
 
 static void on_drain_tick(evutil_socket_t fd, short what, void *arg)

@@ -64,6 +64,8 @@ static void finish(struct request *rq)
 
     ASSERT(!rq->done);
     rq->done = true;
+    if (rq->out != NULL)
+        c->held_bytes += evbuffer_get_length(rq->out);
     rq->cancel = NULL;
     rq->park = NULL;
     drop_inputs(rq);
@@ -174,6 +176,11 @@ void *request_response(struct request *rq)
     if (resp != NULL)
         kp_defaults(rq->api->response, resp);
     return resp;
+}
+
+size_t request_room(const struct request *rq)
+{
+    return conn_room(rq->conn);
 }
 
 const char *request_principal(const struct request *rq)

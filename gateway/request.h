@@ -62,6 +62,10 @@ void request_abort(struct request *rq, int err);
 MUST_USE void *request_response(struct request *rq);
 /* The principal of the connection; "" while authentication does not exist. */
 const char *request_principal(const struct request *rq);
+/* What is left of the connection's conn_output_bytes: an answer should be no larger, its first
+ * batch aside. Small when many requests of one connection turn ready at once, or it reads slowly.
+ */
+size_t request_room(const struct request *rq);
 /* Address that this client should be told to connect to. */
 void request_advertised(const struct request *rq, const char **host, uint16_t *port);
 

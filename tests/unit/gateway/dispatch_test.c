@@ -357,6 +357,35 @@ static void an_aborted_request_lets_earlier_answers_out_and_drops_later_ones(voi
     assert_true(gone);
 }
 
+static void answers_that_wait_for_an_earlier_one_count_as_unsent(void **state)
+{
+    struct harness *h = *state;
+    struct mem_conn *mc = mem_conn_new(h);
+    struct kp_metadata_req *body = harness_body(h, KP_API_METADATA);
+    struct span answer;
+
+    h->config.conn_output_bytes = 300;
+    body->topics_n = -1;
+    parked_n = 0;
+    park(mc, 0);
+    for (int32_t i = 1; i < 20; i++) {
+        struct blob *frame = harness_frame(h, KP_API_METADATA, 1, i, body);
+        evbuffer_add(mc->conn.in, frame->data, frame->len);
+        blob_unref(frame);
+    }
+    conn_input(&mc->conn);
+    assert_int_equal(mc->conn.state, CONN_BLOCKED);
+    assert_true(mc->conn.queue_n < 6);
+    assert_int_equal(evbuffer_get_length(mc->conn.out), 0);
+    assert_int_equal(request_room(parked[0]), 0);
+    reply(parked[0]);
+    for (int32_t i = 0; i < 20; i++) {
+        harness_turns(h);
+        assert_true(harness_take(mc, &answer));
+    }
+    assert_int_equal(mc->conn.held_bytes, 0);
+}
+
 static void pipelining_is_bounded(void **state)
 {
     struct harness *h = *state;
@@ -514,6 +543,7 @@ int main(void)
         T(answers_leave_in_the_order_of_the_requests),
         T(closing_cancels_what_is_parked_once),
         T(an_aborted_request_lets_earlier_answers_out_and_drops_later_ones),
+        T(answers_that_wait_for_an_earlier_one_count_as_unsent),
         T(pipelining_is_bounded),
         T(large_frames_share_one_budget_and_wait_for_it),
         T(a_frame_larger_than_the_budget_gets_through_alone),
