@@ -105,6 +105,7 @@ static void detach(struct fetch *f, struct kp_batch **batches, size_t *n)
 {
     struct fetch_worker *fw = f->fw;
 
+    fetch_session_move_forget(f);
     fetch_wait_end(f);
     if (f->runnable)
         TAILQ_REMOVE(&fw->runnable, f, run_link);
@@ -152,16 +153,38 @@ void fetch_refuse(struct fetch *f, int err)
 }
 
 /* The answer that is one error. */
-static int reply_error(struct request *rq, int16_t error)
+static void reply_error(struct request *rq, int16_t error)
 {
     struct kp_fetch_resp *resp = request_response(rq);
 
-    if (resp == NULL)
-        return E_NOMEM;
+    if (resp == NULL) {
+        request_abort(rq, E_NOMEM);
+        return;
+    }
     metric_kafka_error(error);
     resp->error_code = error;
     request_reply(rq, resp);
-    return 0;
+}
+
+void fetch_enter(struct fetch *f)
+{
+    const struct kp_fetch_req *req = f->rq->body;
+    struct request *rq = f->rq;
+    int16_t error;
+
+    f->state = FETCH_GATHERING;
+    if ((error = fetch_session_enter(f, req)) != KE_NONE) {
+        cancel(rq);
+        reply_error(rq, error);
+        return;
+    }
+    if (f->session == NULL && list_parts(f, req) < 0) {
+        fetch_refuse(f, E_NOMEM);
+        return;
+    }
+    if (f->session == NULL && f->parts_n == 0)
+        f->deadline_ms = 0; /* nothing to wait for */
+    fetch_gather(f);
 }
 
 int handle_fetch(struct request *rq)
@@ -170,7 +193,6 @@ int handle_fetch(struct request *rq)
     struct fetch_worker *fw = rq->w->fetch;
     struct fetch *f = arena_alloc(&rq->arena, sizeof *f);
     size_t most = rq->w->shared->config->conn_output_bytes;
-    int16_t error;
 
     if (f == NULL)
         return E_NOMEM;
@@ -186,20 +208,14 @@ int handle_fetch(struct request *rq)
     f->rotation = (fw->random += UINT64_C(0x9e3779b97f4a7c15)) >> 33;
     f->view = gw_view_ref(rq->w->view);
     TAILQ_INIT(&f->ready);
-    if ((error = fetch_session_enter(f, req)) != KE_NONE) {
-        gw_view_unref(f->view);
-        return reply_error(rq, error);
-    }
-    if (f->session == NULL && list_parts(f, req) < 0) {
-        gw_view_unref(f->view);
-        return E_NOMEM;
-    }
     LIST_INSERT_HEAD(&fw->active, f, link);
     rq->park = f;
     rq->cancel = cancel;
-    if (f->session == NULL && f->parts_n == 0)
-        f->deadline_ms = 0; /* nothing to wait for */
-    fetch_gather(f);
+    if (f->version >= 7 && req->session_epoch != 0 && req->session_epoch != -1 &&
+        !fetch_session_known(fw->sessions, req->session_id) &&
+        fetch_session_ask_elsewhere(f, req->session_id))
+        return 0;
+    fetch_enter(f);
     fetch_run_queue(fw);
     return 0;
 }
@@ -441,8 +457,12 @@ void fetch_worker_view_changed(struct worker *w, const struct gw_view *old_view)
     {
         const struct gw_view *before = f->view;
 
-        fetch_gather_reset(f);
         f->view = gw_view_ref(w->view);
+        if (f->state == FETCH_ASKING) {
+            gw_view_unref(before);
+            continue;
+        }
+        fetch_gather_reset(f);
         if (f->session != NULL)
             fetch_session_see(f->session, f->view);
         for (size_t i = 0; i < f->parts_n; i++) {

@@ -6,6 +6,7 @@
  *   fetch_gather.c   collects the batches of the partitions that have something: seeks, cache
  *   fetch_wait.c     long polls: who waits for which partition, deadlines
  *   fetch_session.c  incremental sessions (KIP-227)
+ *   fetch_session_move.c  sessions whose client comes back on another worker
  *
  * A fetch is a list of fetch_parts. Only those that may have something to say are on a `ready` list
  * and looked at; the others are linked to their partition's watch, which puts them there when the
@@ -114,7 +115,11 @@ struct fetch_part {
     TAILQ_ENTRY(fetch_part) session_link;
 };
 
-enum fetch_state { FETCH_GATHERING, FETCH_WAITING };
+enum fetch_state {
+    FETCH_ASKING, /* its session comes from another worker; no parts yet */
+    FETCH_GATHERING,
+    FETCH_WAITING,
+};
 
 /* Owner: the request's arena. */
 struct fetch {
@@ -160,6 +165,7 @@ struct fetch {
         int64_t block;
         int64_t need_to;
     } cur;
+    struct session_move *move;        /* FETCH_ASKING only */
     struct gw_cache_wait *cache_wait; /* at most one of these two */
     struct jc_op *seek_op;
     size_t heap_at; /* place among the deadlines + 1; 0 = none */
@@ -195,6 +201,9 @@ struct fetch_part_list *fetch_ready_list(struct fetch *f);
 /* What the client that shares the session knows is what is. */
 bool fetch_part_told(const struct fetch_part *p, const struct fetch_ends *ends);
 
+/* The session is here, or is known not to be: goes on with the request. */
+void fetch_enter(struct fetch *f);
+
 /* fetch_gather.c */
 /* Begins a pass; ends in fetch_answer or fetch_wait_begin, at once or later. */
 void fetch_gather(struct fetch *f);
@@ -229,6 +238,7 @@ size_t fetch_sessions_count(const struct fetch_sessions *ss);
  * session is f's until fetch_session_leave, and f->full says whether all of it is answered. Returns
  * the Kafka error that is the whole answer, or KE_NONE. */
 int16_t fetch_session_enter(struct fetch *f, const struct kp_fetch_req *req);
+bool fetch_session_known(const struct fetch_sessions *ss, int32_t id);
 /* The request that used the session is over. */
 void fetch_session_leave(struct fetch *f);
 int32_t fetch_session_id(const struct fetch_session *s);
@@ -239,3 +249,18 @@ struct fetch_part_list *fetch_session_ready(struct fetch_session *s);
 void fetch_session_see(struct fetch_session *s, const struct gw_view *view);
 /* The client was told of p: remembers what it knows; partitions with records go to the back. */
 void fetch_session_told(struct fetch_session *s, struct fetch_part *p);
+/* For fetch_session_move.c. take: an idle session leaves its worker and belongs to the caller; else
+ * a Kafka error. adopt: the session belongs to this worker from here on, or is gone when there is
+ * no room. destroy: of one that was taken; NULL is allowed. */
+int16_t fetch_session_take(struct fetch_sessions *ss, int32_t id, const char *principal,
+                           struct fetch_session **out);
+void fetch_session_adopt(struct fetch_sessions *ss, struct fetch_session *s);
+void fetch_session_destroy(struct fetch_session *s);
+
+/* fetch_session_move.c */
+/* True: another worker is being asked for the session; fetch_enter will be called. */
+bool fetch_session_ask_elsewhere(struct fetch *f, int32_t id);
+/* The worker that opened the session closes it, if it is this principal's. */
+void fetch_session_close_elsewhere(const struct fetch *f, int32_t id);
+/* The request was cancelled while it asked. */
+void fetch_session_move_forget(struct fetch *f);

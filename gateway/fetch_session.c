@@ -3,10 +3,10 @@
  * what the client was last told of them. Its parts stay linked to their partitions' watches, so a
  * request costs what the client changed and what moved, not what the session holds.
  *
- * Sessions belong to the worker of the connection that opened them, and their ids name it: on
- * another worker's connection an id is unknown (70), as after an eviction, and the client opens a
- * new one. The number of sessions and of their partitions is bounded; the least recently used one
- * that no request uses makes room.
+ * Sessions belong to the worker of the connection that opened them, and their ids name it; a client
+ * that comes back on another worker's connection has its session handed over
+ * (fetch_session_move.c). The number of sessions and of their partitions is bounded; the least
+ * recently used one that no request uses makes room.
  */
 #include <sys/random.h>
 
@@ -212,7 +212,7 @@ static size_t table_slot(int32_t id)
 }
 
 /* Sessions of other principals do not exist for this one. */
-static struct fetch_session *session_find(struct fetch_sessions *ss, int32_t id,
+static struct fetch_session *session_find(const struct fetch_sessions *ss, int32_t id,
                                           const char *principal)
 {
     struct fetch_session *s;
@@ -225,27 +225,50 @@ static struct fetch_session *session_find(struct fetch_sessions *ss, int32_t id,
     return NULL;
 }
 
-static void session_free(struct fetch_session *s)
+/* Takes s out of its worker's hands: nobody finds it, nothing calls on it. */
+static void session_detach(struct fetch_session *s)
 {
     struct fetch_part *p;
 
     ASSERT(s->fetch == NULL);
-    while ((p = TAILQ_FIRST(&s->parts)) != NULL)
-        part_remove(s, p);
+    TAILQ_FOREACH(p, &s->parts, session_link)
+    fetch_watch_detach(s->ss->fw, p);
     LIST_REMOVE(s, bucket);
     TAILQ_REMOVE(&s->ss->lru, s, lru);
     s->ss->n--;
+    s->ss->parts_n -= s->parts_n;
     metric_add(M_FETCH_SESSIONS, -1);
+    s->ss = NULL;
+}
+
+void fetch_session_destroy(struct fetch_session *s)
+{
+    struct fetch_part *p;
+
+    if (s == NULL)
+        return;
+    ASSERT(s->ss == NULL);
+    while ((p = TAILQ_FIRST(&s->parts)) != NULL) {
+        TAILQ_REMOVE(&s->parts, p, session_link);
+        topic_unref(p->session_topic);
+        mem_free(p);
+    }
     gw_view_unref(s->view);
     mem_free(s->principal);
     mem_free(s->buckets);
     mem_free(s);
 }
 
+static void session_free(struct fetch_session *s)
+{
+    session_detach(s);
+    fetch_session_destroy(s);
+}
+
 /* Positive, free, not to be guessed, and naming the worker. 0: no luck. */
 static int32_t new_id(struct fetch_sessions *ss)
 {
-    uint32_t workers = ss->fw->w->shared->config->workers;
+    uint32_t workers = ss->fw->w->shared->workers_n;
     uint32_t r;
 
     for (int tries = 0; tries < 16; tries++) {
@@ -275,18 +298,36 @@ static bool evict_one(struct fetch_sessions *ss)
     return false;
 }
 
-/* NULL: no memory, or no room that an idle session could make; the fetch then goes without. */
+/* False: idle sessions could not make enough room. */
+static bool make_room(struct fetch_sessions *ss, size_t parts_n)
+{
+    if (ss->max == 0 || parts_n > SESSION_PARTS_MAX)
+        return false;
+    while (ss->n >= ss->max || ss->parts_n + parts_n > SESSION_PARTS_MAX) {
+        if (!evict_one(ss))
+            return false;
+    }
+    return true;
+}
+
+static void session_insert(struct fetch_sessions *ss, struct fetch_session *s)
+{
+    s->ss = ss;
+    LIST_INSERT_HEAD(&ss->table[table_slot(s->id)], s, bucket);
+    TAILQ_INSERT_TAIL(&ss->lru, s, lru);
+    ss->n++;
+    ss->parts_n += s->parts_n;
+    metric_add(M_FETCH_SESSIONS, 1);
+}
+
+/* NULL: no memory or no room; the fetch then goes without. */
 static struct fetch_session *session_new(struct fetch_sessions *ss, const struct fetch *f,
                                          size_t parts_n)
 {
     struct fetch_session *s;
 
-    if (ss->max == 0 || parts_n > SESSION_PARTS_MAX)
+    if (!make_room(ss, parts_n))
         return NULL;
-    while (ss->n >= ss->max || ss->parts_n + parts_n > SESSION_PARTS_MAX) {
-        if (!evict_one(ss))
-            return NULL;
-    }
     if ((s = mem_zalloc(sizeof *s)) == NULL)
         return NULL;
     s->principal = mem_strdup(request_principal(f->rq));
@@ -298,17 +339,13 @@ static struct fetch_session *session_new(struct fetch_sessions *ss, const struct
         mem_free(s);
         return NULL;
     }
-    s->ss = ss;
     s->epoch = 1;
     s->by_id = f->version >= 13;
     s->buckets_n = FIRST_BUCKETS;
     s->view = gw_view_ref(f->view);
     TAILQ_INIT(&s->parts);
     TAILQ_INIT(&s->ready);
-    LIST_INSERT_HEAD(&ss->table[table_slot(s->id)], s, bucket);
-    TAILQ_INSERT_TAIL(&ss->lru, s, lru);
-    ss->n++;
-    metric_add(M_FETCH_SESSIONS, 1);
+    session_insert(ss, s);
     return s;
 }
 
@@ -331,6 +368,8 @@ static int16_t enter_full(struct fetch_sessions *ss, struct fetch *f,
 
     if (s != NULL && s->fetch == NULL)
         session_free(s);
+    else if (s == NULL && req->session_id != 0)
+        fetch_session_close_elsewhere(f, req->session_id);
     if (req->session_epoch != 0 || n == 0)
         return KE_NONE;
     if ((s = session_new(ss, f, n)) == NULL)
@@ -429,6 +468,42 @@ void fetch_session_told(struct fetch_session *s, struct fetch_part *p)
     } else if (p->batch_n > 0 && p->ready) {
         TAILQ_REMOVE(&s->ready, p, ready_link);
         TAILQ_INSERT_TAIL(&s->ready, p, ready_link);
+    }
+}
+
+bool fetch_session_known(const struct fetch_sessions *ss, int32_t id)
+{
+    return session_find(ss, id, NULL) != NULL;
+}
+
+int16_t fetch_session_take(struct fetch_sessions *ss, int32_t id, const char *principal,
+                           struct fetch_session **out)
+{
+    struct fetch_session *s = session_find(ss, id, principal);
+
+    *out = NULL;
+    if (s == NULL)
+        return KE_FETCH_SESSION_ID_NOT_FOUND;
+    if (s->fetch != NULL)
+        return KE_INVALID_FETCH_SESSION_EPOCH;
+    session_detach(s);
+    *out = s;
+    return KE_NONE;
+}
+
+void fetch_session_adopt(struct fetch_sessions *ss, struct fetch_session *s)
+{
+    struct fetch_part *p;
+
+    if (session_find(ss, s->id, NULL) != NULL || !make_room(ss, s->parts_n)) {
+        fetch_session_destroy(s);
+        return;
+    }
+    session_insert(ss, s);
+    TAILQ_FOREACH(p, &s->parts, session_link)
+    {
+        resolve(s, p);
+        fetch_mark_ready(p); /* it may have moved while nobody looked */
     }
 }
 
