@@ -66,10 +66,7 @@ static void stream_close(struct stream *s)
 
 static void stream_finish(struct stream *s)
 {
-    struct evhttp_connection *evcon = evhttp_request_get_connection(s->call.req);
-
-    if (evcon != NULL)
-        evhttp_connection_set_closecb(evcon, NULL, NULL);
+    admin_sending(s->call.a, s->call.req);
     evhttp_send_reply_end(s->call.req); /* frees it when the client left */
     stream_close(s);
 }
@@ -247,6 +244,7 @@ static void stream_start(struct stream *s)
         s->end = s->heads.write_head;
     if (evhttp_request_get_command(req) == EVHTTP_REQ_HEAD) {
         add_headers(s);
+        admin_sending(s->call.a, req);
         evhttp_send_reply(req, 200, NULL, NULL); /* the length is not known */
         stream_close(s);
         return;

@@ -40,6 +40,33 @@ void admin_add_header(struct evhttp_request *req, const char *name, const char *
     (void)evhttp_add_header(evhttp_request_get_output_headers(req), name, value);
 }
 
+static void on_sent(struct evhttp_request *req, void *arg)
+{
+    struct admin_http *a = arg;
+
+    a->unsent--;
+    evhttp_connection_set_closecb(evhttp_request_get_connection(req), NULL, NULL);
+}
+
+static void on_lost(struct evhttp_connection *evcon, void *arg)
+{
+    struct admin_http *a = arg;
+
+    (void)evcon;
+    a->unsent--;
+}
+
+void admin_sending(struct admin_http *a, struct evhttp_request *req)
+{
+    struct evhttp_connection *evcon = evhttp_request_get_connection(req);
+
+    if (evcon == NULL) /* the client left: evhttp only frees the request */
+        return;
+    a->unsent++;
+    evhttp_request_set_on_complete_cb(req, on_sent, a);
+    evhttp_connection_set_closecb(evcon, on_lost, a);
+}
+
 void admin_reply(struct admin_http *a, struct evhttp_request *req, int status, const char *type,
                  struct span body)
 {
@@ -59,6 +86,7 @@ void admin_reply(struct admin_http *a, struct evhttp_request *req, int status, c
         admin_add_header(req, "Content-Length", "0");
         status = 503;
     }
+    admin_sending(a, req);
     evhttp_send_reply(req, status, NULL, NULL);
 }
 
@@ -312,7 +340,7 @@ void admin_http_drain(struct admin_http *a)
 
 size_t admin_http_busy(const struct admin_http *a)
 {
-    return a->busy;
+    return a->busy + a->unsent;
 }
 
 void admin_http_free(struct admin_http *a)

@@ -49,7 +49,8 @@ MUST_USE int admin_http_start(const struct admin_host *host, struct event_base *
 uint16_t admin_http_port(const struct admin_http *a);
 /* Stops accepting; running requests go on, streams end, answers close their connection. */
 void admin_http_drain(struct admin_http *a);
-/* Requests that are running. After a drain the server may free when this is 0, or at its deadline.
+/* Requests that are running, and answers that are still on their way into a socket. After a drain
+ * the server may free when this is 0, or at its deadline.
  */
 size_t admin_http_busy(const struct admin_http *a);
 /* Closes everything. Waits for commits that were already handed to the store, draining

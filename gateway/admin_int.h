@@ -75,7 +75,8 @@ struct admin_http {
     struct publisher *publisher;
     bool draining;
     struct admin_calls calls;
-    size_t busy;
+    size_t busy;   /* calls */
+    size_t unsent; /* answers that were made and are not in the socket yet */
 };
 
 /* One request while its handler runs. */
@@ -94,6 +95,8 @@ admin_handler admin_get_status, admin_get_healthz, admin_get_readyz, admin_get_m
 void admin_call_add(struct admin_http *a, struct admin_call *call, struct evhttp_request *req);
 void admin_call_remove(struct admin_call *call);
 
+/* Before the last bytes of an answer are handed to evhttp: a drain then waits until they left. */
+void admin_sending(struct admin_http *a, struct evhttp_request *req);
 /* Each answers and gives the request back to evhttp: do not touch req afterwards. */
 void admin_reply(struct admin_http *a, struct evhttp_request *req, int status, const char *type,
                  struct span body);
