@@ -4,6 +4,9 @@
  * can try again on this connection (KIP-511). From version 3 on the client's software name and
  * version must look like names, as in Kafka; otherwise error 42. Worker thread.
  */
+#include <stdio.h>
+
+#include "gateway/conn.h"
 #include "gateway/dispatch.h"
 #include "gateway/metrics.h"
 
@@ -42,6 +45,9 @@ int handle_api_versions(struct request *rq)
     }
     if (resp->error_code != KE_NONE)
         metric_kafka_error(resp->error_code);
+    else if (rq->header.api_version >= 3)
+        snprintf(rq->conn->software, sizeof rq->conn->software, "%.*s/%.*s",
+                 SPAN_FMT(body->client_software_name), SPAN_FMT(body->client_software_version));
     resp->api_keys = kp_array(&kp_api_versions_resp_api_keys_desc, &rq->arena, api_rows_n);
     if (resp->api_keys == NULL)
         return E_NOMEM;

@@ -73,6 +73,7 @@ struct conn {
     uint64_t bytes_out;
     uint64_t requests;
     char peer[INET6_ADDRSTRLEN + 8]; /* address:port, for logs */
+    char software[48];               /* what ApiVersions 3+ told, "name/version", cut; "" before */
     /* What this client is told to connect to; advertise_host points to local_host or to the
      * configuration. */
     const char *advertise_host;

@@ -328,6 +328,7 @@ static int start_admin(struct gateway *gw, char *why, size_t why_bytes)
         .view = admin_view,
         .unready = admin_unready,
         .await_topic = admin_await_topic,
+        .shared = &gw->shared,
         .arg = gw,
     };
     return admin_http_start(&host, gw->base, &gw->admin, why, why_bytes);

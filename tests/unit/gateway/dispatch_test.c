@@ -39,6 +39,7 @@ static void api_versions_lists_exactly_the_rows_of_the_table(void **state)
             assert_int_equal(resp->api_keys[i].max_version, api_rows[i].max);
         }
         assert_int_equal(resp->finalized_features_epoch, -1);
+        assert_string_equal(mc->conn.software, v < 3 ? "" : "apache-kafka-java/4.3.1");
     }
 }
 
