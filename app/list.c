@@ -142,9 +142,9 @@ static void fill_connections(struct table *t, const json_t *root)
     json_t *c;
     size_t i;
 
-    t->columns = 7;
-    table_add(t, (const char *const[]){"PEER", "WORKER", "STATE", "REQUESTS", "RECEIVED", "SENT",
-                                       "IDLE MS"});
+    t->columns = 8;
+    table_add(t, (const char *const[]){"PEER", "CLIENT", "WORKER", "STATE", "REQUESTS", "RECEIVED",
+                                       "SENT", "IDLE MS"});
     json_array_foreach(json_object_get(root, "connections"), i, c)
     {
         table_add(t, (const char *const[]){

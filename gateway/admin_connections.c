@@ -91,6 +91,8 @@ static void write_rows(struct task *t)
     {
         wr_str(&wr->rows, wr_len(&wr->rows) > 0 ? ",\n{\"peer\":" : "{\"peer\":");
         sc_json_quote(span_str(c->peer), &wr->rows);
+        wr_str(&wr->rows, ",\"client\":");
+        sc_json_quote(span_str(c->software), &wr->rows);
         wr_printf(&wr->rows,
                   ",\"worker\":%u,\"state\":\"%s\",\"requests\":%" PRIu64
                   ",\"received_bytes\":%" PRIu64 ",\"sent_bytes\":%" PRIu64
