@@ -3,6 +3,7 @@
 
 #include "app/cli.h"
 #include "app/config.h"
+#include "base/log.h"
 
 const struct cli_command cli_commands[] = {
     {"serve", "", "Runs the gateway: Kafka clients read collections as topics",
@@ -110,6 +111,8 @@ int cli_main(int argc, char **argv)
     const struct cli_command *cmd;
     int rc;
 
+    /* Commands talk to a person; `serve` sets what its settings say. */
+    log_setup(LOG_WARN, LOG_FORMAT_TEXT);
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;
