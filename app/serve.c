@@ -165,11 +165,16 @@ static int write_ports(const char *path, const struct gw_ports *ports)
     return err;
 }
 
-static void print_listener(const char *what, const struct gw_listen *l, uint16_t port)
+/* One line a listener on stdout; with a JSON log, one object, so that both streams can be read as
+ * one. Hosts were parsed by serve_parse_listen: nothing in them needs an escape. */
+static void print_listener(const struct server *sv, const char *what, const char *scheme,
+                           const struct gw_listen *l, uint16_t port)
 {
-    bool v6 = strchr(l->host, ':') != NULL;
+    bool v6 = strchr(l->host, ':') != NULL, json = strcmp(sv->settings.log_format, "json") == 0;
 
-    (void)printf("%s%s%s%s:%u\n", what, v6 ? "[" : "", l->host, v6 ? "]" : "", (unsigned)port);
+    (void)printf(json ? "{\"listener\":\"%s\",\"address\":\"%s%s%s%s:%u\"}\n"
+                      : "%s on %s%s%s%s:%u\n",
+                 what, scheme, v6 ? "[" : "", l->host, v6 ? "]" : "", (unsigned)port);
 }
 
 static void announce(const struct server *sv, const struct gw_ports *ports)
@@ -177,9 +182,8 @@ static void announce(const struct server *sv, const struct gw_ports *ports)
     const struct gw_config *gw = &sv->config.gw;
 
     for (size_t i = 0; i < gw->kafka_n; i++)
-        print_listener("Kafka on ", &gw->kafka[i],
-                       i == 0 || gw->kafka[i].port == 0 ? ports->kafka : gw->kafka[i].port);
-    print_listener("admin on http://", &gw->admin, ports->admin);
+        print_listener(sv, "Kafka", "", &gw->kafka[i], i == 0 ? ports->kafka : gw->kafka[i].port);
+    print_listener(sv, "admin", "http://", &gw->admin, ports->admin);
     (void)fflush(stdout);
 }
 

@@ -41,7 +41,7 @@ int serve_parse_listen(const char *text, struct gw_listen *out, char *host)
     if (n > 2 && begin[0] == '[' && begin[n - 1] == ']') {
         begin++;
         n -= 2;
-    } else if (strcspn(begin, ":/[] ") < n) {
+    } else if (strcspn(begin, ":/[] \"\\") < n) {
         return E_SYNTAX; /* an IPv6 address needs its brackets */
     }
     if (n == 0 || n >= HOST_MAX)
