@@ -132,7 +132,8 @@ static void settle(struct conn *c)
             set_state(c, CONN_BLOCKED);
         break;
     case CONN_BLOCKED:
-        if (!full(c)) {
+        /* Not at the first byte of room: requests would come one by one. */
+        if (!full(c) && conn_room(c) >= c->w->shared->config->conn_output_bytes / 2) {
             set_state(c, CONN_READING);
             if (evbuffer_get_length(c->in) > 0)
                 worker_turn_add(c->w, c);
@@ -193,6 +194,21 @@ static int next_frame(struct conn *c, struct blob **out)
     return 0;
 }
 
+/* Answers leave at once, as far as the transport takes them. */
+static void push(struct conn *c)
+{
+    if (c->state == CONN_CLOSED || c->in_input)
+        return;
+    if (evbuffer_get_length(c->out) > 0) {
+        int err = c->io->send(c);
+        if (err < 0) {
+            conn_close(c, 0, "connection lost");
+            return;
+        }
+    }
+    settle(c);
+}
+
 void conn_input(struct conn *c)
 {
     int err = 0;
@@ -200,6 +216,7 @@ void conn_input(struct conn *c)
 
     worker_assert(c->w);
     worker_drain_mailbox(c->w);
+    c->in_input = true;
     while (c->state == CONN_READING && frames < CONN_TURN) {
         struct blob *frame;
         if ((err = next_frame(c, &frame)) < 0)
@@ -210,6 +227,8 @@ void conn_input(struct conn *c)
         dispatch_frame(c, frame);
         settle(c);
     }
+    c->in_input = false;
+    push(c);
     if (c->state != CONN_READING)
         return;
     if (err == E_LIMIT)
@@ -227,8 +246,7 @@ void conn_input(struct conn *c)
 void conn_output(struct conn *c)
 {
     worker_assert(c->w);
-    if (c->state != CONN_CLOSED)
-        settle(c);
+    push(c);
 }
 
 void conn_queue(struct conn *c, struct request *rq)
@@ -285,6 +303,7 @@ void conn_flush(struct conn *c)
         }
     }
     settle(c);
+    push(c);
 }
 
 void conn_finish(struct conn *c)
@@ -294,6 +313,7 @@ void conn_finish(struct conn *c)
     if (c->state != CONN_FLUSHING)
         set_state(c, CONN_FLUSHING);
     settle(c);
+    push(c);
 }
 
 void conn_close(struct conn *c, int err, const char *reason)

@@ -46,6 +46,9 @@ struct conn_io {
     void (*reading)(struct conn *c, bool on);    /* stop or go on filling c->in */
     void (*limit)(struct conn *c, size_t bytes); /* c->in is not filled beyond this; at first it is
                                                     CONN_INPUT_FREE */
+    /* Sends what c->out holds, as far as it goes now; the rest later, by calling conn_output. A
+     * failure means that the connection is dead. */
+    int (*send)(struct conn *c);
     void (*shut)(struct conn *c); /* once, on CONN_CLOSED: no event may come any more */
     void (*free)(struct conn *c); /* at turn end: frees c with what carries it */
 };
@@ -57,6 +60,7 @@ struct conn {
     STAILQ_ENTRY(conn) grave_link;
     enum conn_state state;
     bool in_turn;
+    bool in_input; /* frames are being handled: answers are sent together afterwards */
     const struct conn_io *io;
     struct evbuffer *in; /* both belong to io */
     struct evbuffer *out;
@@ -87,7 +91,7 @@ MUST_USE int conn_init(struct conn *c, struct worker *w);
 void conn_fini(struct conn *c);
 /* Bytes arrived in c->in, or the connection's turn has come again. */
 void conn_input(struct conn *c);
-/* c->out got shorter. */
+/* The transport can take more of c->out. */
 void conn_output(struct conn *c);
 /* The peer closed, or the transport failed (reason: static text for the log). */
 void conn_gone(struct conn *c, const char *reason);

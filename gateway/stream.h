@@ -1,4 +1,4 @@
-/* A connection over a plain TCP socket: a bufferevent on the worker's base. */
+/* A connection over a plain TCP socket, on the worker's event base. */
 #pragma once
 
 #include <sys/socket.h>

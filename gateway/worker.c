@@ -29,11 +29,19 @@ void worker_assert(const struct worker *w)
 #endif
 }
 
+static bool nothing_posted(struct worker *w)
+{
+    pthread_mutex_lock(&w->mb.lock);
+    bool empty = STAILQ_EMPTY(&w->mb.queue);
+    pthread_mutex_unlock(&w->mb.lock);
+    return empty;
+}
+
 void worker_drain_mailbox(struct worker *w)
 {
     worker_assert(w);
-    if (w->in_mailbox)
-        return;
+    if (w->in_mailbox || nothing_posted(w))
+        return; /* looked at before each request: worth sparing the system call */
     w->in_mailbox = true;
     mailbox_drain(&w->mb);
     w->in_mailbox = false;
@@ -113,9 +121,14 @@ void worker_tick(struct worker *w)
 
 static void on_mailbox(evutil_socket_t fd, short what, void *arg)
 {
+    struct worker *w = arg;
+
     (void)fd;
     (void)what;
-    worker_drain_mailbox(arg);
+    /* Not only when there are messages: the drain also clears the wake-up. */
+    w->in_mailbox = true;
+    mailbox_drain(&w->mb);
+    w->in_mailbox = false;
 }
 
 static void on_turn(evutil_socket_t fd, short what, void *arg)
