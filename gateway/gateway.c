@@ -384,10 +384,15 @@ int gateway_new(const struct gw_config *config, struct jc_store *store, const st
     return 0;
 }
 
+uint16_t gateway_kafka_port(const struct gateway *gw, size_t i)
+{
+    return i < gw->listeners_n ? listener_port(gw->listeners[i]) : 0;
+}
+
 void gateway_ports(const struct gateway *gw, struct gw_ports *out)
 {
     *out = (struct gw_ports){
-        .kafka = gw->listeners_n > 0 ? listener_port(gw->listeners[0]) : 0,
+        .kafka = gateway_kafka_port(gw, 0),
         .admin = admin_http_port(gw->admin),
     };
 }

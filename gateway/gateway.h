@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -23,6 +24,8 @@ MUST_USE int gateway_new(const struct gw_config *config, struct jc_store *store,
                          const struct clock *clock, struct gateway **out, char *why,
                          size_t why_bytes);
 void gateway_ports(const struct gateway *gw, struct gw_ports *out);
+/* The bound port of config->kafka[i]; 0 when there is none. Before gateway_run. */
+uint16_t gateway_kafka_port(const struct gateway *gw, size_t i);
 /* Runs the control loop on the calling thread until gateway_stop; then drains: stops accepting,
  * answers long polls, finishes running requests within config->drain_ms. Returns 0 after a clean
  * drain. */
