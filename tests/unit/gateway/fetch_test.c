@@ -343,7 +343,7 @@ static void unknown_names_ids_and_partitions_have_their_errors_beside_good_ones(
         lab_want(lab, r, t, 2, 99);
         lab_want(lab, r, t, 3, 0);
         lab_want(lab, r, t, -1, 0);
-        r->body.fetch.isolation_level = v % 2;
+        r->body.fetch.isolation_level = (int8_t)(v % 2);
         lab_send(r);
         lab_await(lab, r);
         lab_drop(r);
