@@ -119,6 +119,22 @@ if [ "$PROFILE" = full ]; then
   { timeout 300 tests/lab/kafka-install.sh; timeout 300 tests/lab/py-install.sh main; } > "$LOGS/install-lab.log" 2>&1
   SLUICE_BUILD_DIR=$PWD/build/dev run_lines golden "$(share 20)" tests/golden/run.sh
 fi
+if [ "${SLUICE_TEST_LONG:-}" = 1 ]; then
+  echo "== fuzz: libFuzzer, ${SLUICE_FUZZ_SECONDS:=60} s for each target"
+  mapfile -t targets < <(basename -s .c -a tests/fuzz/*_fuzz.c)
+  build fuzz "${targets[@]}"
+  for f in "${targets[@]}"; do
+    # New inputs stay beside the logs: the corpus in the tree is chosen by hand.
+    mkdir -p "$LOGS/fuzz-$f"
+    if "build/fuzz/tests/$f" -max_total_time="$SLUICE_FUZZ_SECONDS" -timeout=10 -rss_limit_mb=2048 -artifact_prefix="$LOGS/$f-" \
+      "$LOGS/fuzz-$f" "tests/fuzz/corpus/$f" > "$LOGS/fuzz-$f.log" 2>&1; then
+      echo "PASS fuzz/$f" >> "$RESULTS"
+    else
+      echo "FAIL fuzz/$f see build/test-logs/fuzz-$f.log" >> "$RESULTS"
+      tail -40 "$LOGS/fuzz-$f.log" | detail
+    fi
+  done
+fi
 echo "== integration: real clients"
 limit=$(at_least 120 $(( $(left) - 30 )))
 # The script plans with its budget and installs clients before it; the hard limit stands behind it.
