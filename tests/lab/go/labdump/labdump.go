@@ -1,6 +1,6 @@
 // Package labdump is what the Go lab clients share: LAB_DUMP=FILE writes one line a record
 // (partition, offset, timestamp, key and value in base64; "-" is null, "=" is empty), LAB_IDLE_MS is the
-// silence after which a client that does not know the end stops.
+// silence after which a client that does not know the end stops. LAB_FLUSH=1: each record is written at once.
 package labdump
 
 import (
@@ -17,6 +17,7 @@ var (
 	mu   sync.Mutex
 	file *os.File
 	out  *bufio.Writer
+	live = os.Getenv("LAB_FLUSH") == "1"
 )
 
 func init() {
@@ -47,6 +48,9 @@ func Record(partition int32, offset, timestampMs int64, key, value []byte) {
 	mu.Lock()
 	defer mu.Unlock()
 	fmt.Fprintf(out, "%d\t%d\t%d\t%s\t%s\n", partition, offset, timestampMs, b64(key), b64(value))
+	if live {
+		out.Flush()
+	}
 }
 
 // Close flushes the dump.
