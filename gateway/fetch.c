@@ -470,6 +470,7 @@ void fetch_worker_view_changed(struct worker *w, const struct gw_view *old_view)
             fetch_mark_ready(&f->parts[i]);
         }
         gw_view_unref(before);
+        f->changed = true;
         fetch_wake(f);
     }
     fetch_run_queue(fw);

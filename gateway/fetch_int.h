@@ -168,7 +168,9 @@ struct fetch {
     struct session_move *move;        /* FETCH_ASKING only */
     struct gw_cache_wait *cache_wait; /* at most one of these two */
     struct jc_op *seek_op;
-    size_t heap_at; /* place among the deadlines + 1; 0 = none */
+    LIST_ENTRY(fetch) wait_link; /* among the deadlines, while timed */
+    bool timed;
+    bool due; /* its time is up */
 };
 
 LIST_HEAD(fetch_list, fetch);

@@ -1,7 +1,8 @@
 /*
  * Long polls. A watch per partition that somebody waits for, or that a session holds, follows the
- * store's heads and looks only at the parts linked to it. Deadlines are a binary heap behind one
- * timer. An append of hidden documents moves no reader's end, so it wakes nobody.
+ * store's heads and looks only at the parts linked to it. Deadlines are a timer wheel behind one
+ * libevent timer: a wait costs a few pointers, however many there are. An append of hidden
+ * documents moves no reader's end, so it wakes nobody.
  */
 #include <event2/event.h>
 
@@ -13,8 +14,9 @@
 
 #define FIRST_BUCKETS 64
 #define SWEEP_MS      10000
-/* The timer comes this much later than the deadline, so that one wake-up serves several. */
-#define TIMER_SLACK_MS 2
+/* Deadlines within one tick are served by one wake-up, at its end: so much later than asked. */
+#define TICK_MS 4
+#define SLOTS   1024 /* of the wheel; power of two. Longer waits pass by several times */
 
 /* Owner: worker. One partition as this worker follows it. */
 struct fetch_watch {
@@ -35,8 +37,10 @@ struct fetch_waits {
     size_t buckets_n; /* power of two */
     size_t watches_n;
     TAILQ_HEAD(, fetch_watch) idle; /* longest idle first */
-    struct fetch **heap;            /* by deadline, the next first */
-    size_t heap_n, heap_cap;
+    struct fetch_list slots[SLOTS]; /* by deadline */
+    uint64_t used[SLOTS / 64];      /* bit per slot: not empty */
+    size_t waiting;
+    int64_t done_tick; /* all slots up to this tick were looked at */
     struct event *timer;
     int64_t timer_ms; /* when it fires; INT64_MAX = not armed */
     struct event *sweep;
@@ -49,95 +53,85 @@ static int64_t now_ms(const struct fetch_waits *ws)
 
 /* --- deadlines --- */
 
-static void heap_put(struct fetch_waits *ws, size_t i, struct fetch *f)
+static size_t slot_of(int64_t tick)
 {
-    ws->heap[i] = f;
-    f->heap_at = i + 1;
+    return (size_t)tick & (SLOTS - 1);
 }
 
-static void heap_up(struct fetch_waits *ws, size_t i)
+static void wheel_add(struct fetch_waits *ws, struct fetch *f)
 {
-    struct fetch *f = ws->heap[i];
+    int64_t tick = f->deadline_ms / TICK_MS;
+    size_t slot = slot_of(tick);
 
-    while (i > 0 && ws->heap[(i - 1) / 2]->deadline_ms > f->deadline_ms) {
-        heap_put(ws, i, ws->heap[(i - 1) / 2]);
-        i = (i - 1) / 2;
+    if (ws->waiting++ == 0)
+        ws->done_tick = now_ms(ws) / TICK_MS - 1;
+    LIST_INSERT_HEAD(&ws->slots[slot], f, wait_link);
+    ws->used[slot / 64] |= UINT64_C(1) << slot % 64;
+    f->timed = true;
+}
+
+static void wheel_remove(struct fetch_waits *ws, struct fetch *f)
+{
+    size_t slot = slot_of(f->deadline_ms / TICK_MS);
+
+    LIST_REMOVE(f, wait_link);
+    if (LIST_EMPTY(&ws->slots[slot]))
+        ws->used[slot / 64] &= ~(UINT64_C(1) << slot % 64);
+    ws->waiting--;
+    f->timed = false;
+}
+
+/* The first tick behind done_tick whose slot is used; it may hold only waits of a later round. */
+static int64_t next_tick(const struct fetch_waits *ws)
+{
+    int64_t tick = ws->done_tick + 1;
+
+    for (int words = 0; words <= SLOTS / 64; words++) {
+        size_t slot = slot_of(tick);
+        uint64_t bits = ws->used[slot / 64] >> slot % 64;
+        if (bits != 0)
+            return tick + __builtin_ctzll(bits);
+        tick += 64 - (int64_t)(slot % 64);
     }
-    heap_put(ws, i, f);
-}
-
-static void heap_down(struct fetch_waits *ws, size_t i)
-{
-    struct fetch *f = ws->heap[i];
-
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child >= ws->heap_n)
-            break;
-        if (child + 1 < ws->heap_n &&
-            ws->heap[child + 1]->deadline_ms < ws->heap[child]->deadline_ms)
-            child++;
-        if (ws->heap[child]->deadline_ms >= f->deadline_ms)
-            break;
-        heap_put(ws, i, ws->heap[child]);
-        i = child;
-    }
-    heap_put(ws, i, f);
-}
-
-static int heap_add(struct fetch_waits *ws, struct fetch *f)
-{
-    if (ws->heap_n == ws->heap_cap) {
-        size_t cap = ws->heap_cap == 0 ? 64 : ws->heap_cap * 2;
-        struct fetch **grown = mem_realloc(ws->heap, cap * sizeof(struct fetch *));
-        if (grown == NULL)
-            return E_NOMEM;
-        ws->heap = grown;
-        ws->heap_cap = cap;
-    }
-    heap_put(ws, ws->heap_n++, f);
-    heap_up(ws, f->heap_at - 1);
-    return 0;
-}
-
-static void heap_remove(struct fetch_waits *ws, struct fetch *f)
-{
-    size_t i = f->heap_at - 1;
-    struct fetch *last = ws->heap[--ws->heap_n];
-
-    f->heap_at = 0;
-    if (last == f)
-        return;
-    heap_put(ws, i, last);
-    heap_up(ws, i);
-    heap_down(ws, last->heap_at - 1);
+    return tick;
 }
 
 static void arm(struct fetch_waits *ws)
 {
-    if (ws->heap_n == 0 || ws->heap[0]->deadline_ms >= ws->timer_ms)
+    int64_t at;
+
+    if (ws->waiting == 0 || (at = (next_tick(ws) + 1) * TICK_MS) >= ws->timer_ms)
         return;
-    int64_t ms = ws->heap[0]->deadline_ms - now_ms(ws);
-    ms = (ms < 0 ? 0 : ms) + TIMER_SLACK_MS;
+    int64_t ms = at - now_ms(ws);
+    if (ms < 1)
+        ms = 1;
     struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
-    ws->timer_ms = ws->heap[0]->deadline_ms;
+    ws->timer_ms = at;
     if (event_add(ws->timer, &tv) < 0)
         ws->timer_ms = INT64_MAX; /* the next wait tries again */
 }
 
 void fetch_waits_expire(struct fetch_waits *ws)
 {
-    int64_t now = now_ms(ws);
+    int64_t now = now_ms(ws), last = now / TICK_MS;
+    int64_t tick = ws->done_tick + 1;
 
-    while (ws->heap_n > 0 && ws->heap[0]->deadline_ms <= now) {
-        struct fetch *f = ws->heap[0];
-
-        fetch_wait_end(f);
-        if (f->changed)
-            fetch_wake(f); /* its last pass answers whatever it finds */
-        else
-            fetch_answer(f);
+    if (tick < last - SLOTS + 1)
+        tick = last - SLOTS + 1; /* once around sees them all */
+    for (; tick <= last; tick++) {
+        struct fetch *f = LIST_FIRST(&ws->slots[slot_of(tick)]);
+        while (f != NULL) {
+            struct fetch *next = LIST_NEXT(f, wait_link);
+            if (f->deadline_ms <= now) {
+                wheel_remove(ws, f);
+                f->due = true;
+                fetch_wake(f);
+            }
+            f = next;
+        }
     }
+    if (last - 1 > ws->done_tick)
+        ws->done_tick = last - 1; /* deadlines within the present tick may still come */
     fetch_run_queue(ws->fw);
     arm(ws);
 }
@@ -348,10 +342,7 @@ void fetch_wait_begin(struct fetch *f)
     struct fetch_waits *ws = fw->waits;
 
     f->state = FETCH_WAITING;
-    if (heap_add(ws, f) < 0) {
-        fetch_answer(f); /* early, but correct */
-        return;
-    }
+    wheel_add(ws, f);
     arm(ws);
     if (!f->waited)
         metric_add(M_FETCH_WAITS, 1);
@@ -369,8 +360,8 @@ void fetch_wait_begin(struct fetch *f)
 
 void fetch_wait_end(struct fetch *f)
 {
-    if (f->heap_at != 0)
-        heap_remove(f->fw->waits, f);
+    if (f->timed)
+        wheel_remove(f->fw->waits, f);
 }
 
 void fetch_wake(struct fetch *f)
@@ -392,7 +383,10 @@ void fetch_run_queue(struct fetch_worker *fw)
         TAILQ_REMOVE(&fw->runnable, f, run_link);
         f->runnable = false;
         fetch_wait_end(f);
-        fetch_gather(f);
+        if (f->due && !f->changed)
+            fetch_answer(f); /* with what its last pass found */
+        else
+            fetch_gather(f);
     }
     fw->running = false;
 }
@@ -429,7 +423,7 @@ void fetch_waits_free(struct fetch_waits *ws)
 
     if (ws == NULL)
         return;
-    ASSERT(ws->heap_n == 0);
+    ASSERT(ws->waiting == 0);
     while ((wt = TAILQ_FIRST(&ws->idle)) != NULL)
         watch_free(ws, wt);
     ASSERT(ws->watches_n == 0);
@@ -437,7 +431,6 @@ void fetch_waits_free(struct fetch_waits *ws)
         event_free(ws->timer);
     if (ws->sweep != NULL)
         event_free(ws->sweep);
-    mem_free(ws->heap);
     mem_free(ws->buckets);
     mem_free(ws);
 }

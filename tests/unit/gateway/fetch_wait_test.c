@@ -287,6 +287,34 @@ static void deadlines_are_kept_in_any_order(void **state)
     }
 }
 
+static void waits_of_very_different_lengths_are_kept(void **state)
+{
+    struct lab *lab = *state;
+    size_t t = lab_topic(lab, "docs", 1);
+    static const int32_t lengths[] = {1,    2,    3,     4,     5,     100,    4095,
+                                      4096, 4097, 50000, 65535, 65536, 299999, 300000};
+    enum { N = sizeof lengths / sizeof lengths[0] };
+    struct lab_request *r[N];
+    int64_t start = lab->now_ms;
+
+    for (int i = 0; i < N; i++)
+        r[i] = poll_at(lab, t, 0, lengths[i], 1);
+    while (lab->now_ms - start < 300100) {
+        pass_time(lab, 1 + lab->now_ms % 900);
+        for (int i = 0; i < N; i++)
+            assert_int_equal(r[i]->rq.done, lengths[i] <= lab->now_ms - start);
+    }
+    for (int i = 0; i < N; i++)
+        lab_drop(r[i]);
+    lab->now_ms += 7654321; /* nobody waits for long */
+    struct lab_request *late = poll_at(lab, t, 0, 500, 1);
+    pass_time(lab, 499);
+    assert_false(late->rq.done);
+    pass_time(lab, 1);
+    assert_true(late->rq.done);
+    lab_drop(late);
+}
+
 static void a_follower_is_shared_and_closed_when_unused_for_long(void **state)
 {
     struct lab *lab = *state;
@@ -325,6 +353,7 @@ int main(void)
         T(a_removed_topic_or_a_new_epoch_ends_the_wait),
         T(draining_answers_all_polls),
         T(deadlines_are_kept_in_any_order),
+        T(waits_of_very_different_lengths_are_kept),
         T(a_follower_is_shared_and_closed_when_unused_for_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
