@@ -1,0 +1,71 @@
+/* Journal objects: identity, heads and fragments of one create revision. */
+#include "base/assert.h"
+#include "base/mem.h"
+#include "journal_client/local/local_int.h"
+
+int jl_journal_new(struct jl_store *s, int64_t id, const char *name, int64_t create_revision,
+                   struct jl_journal **out)
+{
+    struct jl_journal *j = mem_zalloc(sizeof *j);
+    char *path = NULL;
+    int err = E_NOMEM;
+
+    *out = NULL;
+    if (j == NULL)
+        return E_NOMEM;
+    atomic_init(&j->refs, 1);
+    j->store = jl_store_ref(s);
+    j->id = id;
+    j->create_revision = create_revision;
+    TAILQ_INIT(&j->followers);
+    TAILQ_INIT(&j->waiters);
+    if ((j->name = mem_strdup(name)) == NULL)
+        goto out;
+    if ((err = jl_frag_new(s, 0, 0, &j->open)) < 0)
+        goto out;
+    err = E_NOMEM;
+    if ((path = jl_path_open(s->dir, name, 0)) == NULL)
+        goto out;
+    j->open->open = true;
+    jl_frag_set_path(j->open, path);
+    j->sha = jl_sha_new(); /* NULL: computed from the file when it closes */
+    *out = j;
+    return 0;
+out:
+    jl_journal_unref(j);
+    return err;
+}
+
+struct jl_journal *jl_journal_ref(struct jl_journal *j)
+{
+    atomic_fetch_add_explicit(&j->refs, 1, memory_order_relaxed);
+    return j;
+}
+
+void jl_journal_unref(void *journal)
+{
+    struct jl_journal *j = journal;
+
+    if (atomic_fetch_sub_explicit(&j->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    ASSERT(TAILQ_EMPTY(&j->followers) && TAILQ_EMPTY(&j->waiters));
+    for (size_t i = 0; i < j->frags_n; i++)
+        jl_frag_unref(j->frags[i]);
+    mem_free(j->frags);
+    jl_frag_unref(j->open);
+    jl_sha_free(j->sha);
+    jl_index_fini(&j->pend_blocks);
+    mem_free(j->name);
+    struct jl_store *s = j->store;
+    mem_free(j);
+    jl_store_unref(s);
+}
+
+void jl_journal_set_first(struct jl_journal *j)
+{
+    size_t i = 0;
+
+    while (i < j->frags_n && j->frags[i]->missing)
+        i++;
+    j->heads.first = i < j->frags_n ? j->frags[i]->begin : j->open->begin;
+}

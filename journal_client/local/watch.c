@@ -1,0 +1,243 @@
+/*
+ * Watch and follow: news in coalesced form. At most one task of an op is under way; news that come
+ * meanwhile set `dirty`, and the task posts itself once more after its callback. What it tells is
+ * read when it runs, so that it is always the latest and never goes back.
+ */
+#include "base/log.h"
+#include "base/mem.h"
+#include "journal_client/local/local_int.h"
+
+static void run(struct task *t);
+
+void jl_notify(struct jc_op *op)
+{
+    if (op->canceled)
+        return;
+    if (op->pending) {
+        op->dirty = true;
+        return;
+    }
+    op->pending = true;
+    atomic_fetch_add_explicit(&op->refs, 1, memory_order_relaxed);
+    op->task.run = run;
+    executor_post(op->ex, &op->task);
+}
+
+void jl_notify_followers(struct jl_journal *j)
+{
+    struct jc_op *op;
+
+    TAILQ_FOREACH(op, &j->followers, link)
+    {
+        jl_notify(op);
+    }
+}
+
+/* The registry's reference travels with the end: the caller's handle is still counted, so the last
+ * one is never dropped under the lock. */
+static void end_list(struct jl_op_list *list, int err)
+{
+    struct jc_op *op;
+
+    while ((op = TAILQ_FIRST(list)) != NULL) {
+        TAILQ_REMOVE(list, op, link);
+        op->linked = false;
+        op->end_err = err;
+        jl_notify(op);
+        atomic_fetch_sub_explicit(&op->refs, 1, memory_order_acq_rel);
+    }
+}
+
+void jl_end_followers(struct jl_journal *j, int err)
+{
+    end_list(&j->followers, err);
+}
+
+void jl_end_watchers(struct jl_store *s, int err)
+{
+    end_list(&s->watchers, err);
+}
+
+void jl_retry_watchers(struct jl_store *s)
+{
+    struct jc_op *op;
+
+    TAILQ_FOREACH(op, &s->watchers, link)
+    {
+        if (op->retry)
+            jl_notify(op);
+        op->retry = false;
+    }
+}
+
+static bool same_items(const struct jc_listing *a, const struct jc_listing *b)
+{
+    return a->n == b->n && memcmp(a->items, b->items, a->n * sizeof a->items[0]) == 0;
+}
+
+/* The part of the listing that the watcher asked for; NULL: out of memory. */
+static const struct jc_listing *select_items(const struct jc_listing *all,
+                                             const struct jc_selector *sel)
+{
+    const struct jc_journal **items = mem_array(all->n, sizeof *items);
+    const struct jc_listing *out = NULL;
+    size_t n = 0;
+
+    if (items == NULL)
+        return NULL;
+    for (size_t i = 0; i < all->n; i++) {
+        if (jc_selector_matches(sel, &all->items[i]->spec))
+            items[n++] = all->items[i];
+    }
+    int err = jc_listing_new(all->revision, items, n, &out);
+    mem_free(items);
+    return err < 0 ? NULL : out;
+}
+
+static void tell_snapshot(struct jc_op *op)
+{
+    struct jl_store *s = op->store;
+
+    pthread_mutex_lock(&s->lock);
+    const struct jc_listing *all = s->listing == NULL ? NULL : jc_listing_ref(s->listing);
+    pthread_mutex_unlock(&s->lock);
+    if (all == NULL) /* closed: its end follows */
+        return;
+    const struct jc_listing *now = select_items(all, op->u.watch.sel);
+    jc_listing_unref(all);
+    if (now == NULL) {
+        /* The old state stays until the next change or housekeeping tick tries. */
+        log_event(LOG_ERROR, "store.watch", LF_ERR(E_NOMEM));
+        pthread_mutex_lock(&s->lock);
+        op->retry = true;
+        pthread_mutex_unlock(&s->lock);
+        return;
+    }
+    if (op->u.watch.last != NULL && same_items(op->u.watch.last, now)) {
+        jc_listing_unref(now);
+        return;
+    }
+    jc_listing_unref(op->u.watch.last);
+    op->u.watch.last = jc_listing_ref(now);
+    op->u.watch.cb.on_snapshot(op->u.watch.cb.arg, now);
+    jc_listing_unref(now);
+}
+
+static void tell_heads(struct jc_op *op)
+{
+    pthread_mutex_lock(&op->store->lock);
+    struct jc_heads heads = op->j->heads;
+    pthread_mutex_unlock(&op->store->lock);
+    op->u.follow.on_heads(op->u.follow.arg, &heads);
+}
+
+/* Returns true when the caller's handle was released by its end callback. */
+static bool tell_end(struct jc_op *op, int err)
+{
+    void (*on_end)(void *, int) =
+        op->kind == JL_OP_WATCH ? op->u.watch.cb.on_end : op->u.follow.on_end;
+    void *arg = op->kind == JL_OP_WATCH ? op->u.watch.cb.arg : op->u.follow.arg;
+
+    if (on_end == NULL) /* the caller cannot know: it still has to cancel */
+        return false;
+    on_end(arg, err);
+    return true;
+}
+
+static void run(struct task *t)
+{
+    struct jc_op *op = jl_op_of(t);
+    struct jl_store *s = op->store;
+    bool again = false;
+
+    pthread_mutex_lock(&s->lock);
+    bool canceled = op->canceled;
+    int end_err = op->end_err;
+    op->dirty = false;
+    pthread_mutex_unlock(&s->lock);
+    if (canceled) {
+        jl_op_unref(op);
+        return;
+    }
+    if (end_err != 0) {
+        if (tell_end(op, end_err))
+            jl_op_unref(op);
+        jl_op_unref(op);
+        return;
+    }
+    if (op->kind == JL_OP_WATCH)
+        tell_snapshot(op);
+    else
+        tell_heads(op);
+    pthread_mutex_lock(&s->lock);
+    again = op->dirty && !op->canceled;
+    op->pending = again;
+    if (again)
+        executor_post(op->ex, &op->task);
+    pthread_mutex_unlock(&s->lock);
+    if (!again)
+        jl_op_unref(op);
+}
+
+/* Links it with a reference of its own and posts the first news. */
+static int begin(struct jl_store *s, struct jc_op *op, struct jl_op_list *list)
+{
+    int err = 0;
+
+    pthread_mutex_lock(&s->lock);
+    if (s->closing) {
+        err = E_CLOSED;
+    } else if (op->j != NULL && op->j->deleted) {
+        err = E_NOTFOUND;
+    } else {
+        TAILQ_INSERT_TAIL(list, op, link);
+        op->linked = true;
+        atomic_fetch_add_explicit(&op->refs, 1, memory_order_relaxed);
+        jl_notify(op);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return err;
+}
+
+int jl_watch(struct jc_store *store, const struct jc_selector *sel, const struct jc_watcher *w,
+             struct jc_op **out)
+{
+    struct jl_store *s = jl_store_of(store);
+    struct jc_op *op;
+    int err;
+
+    *out = NULL;
+    if ((err = jl_op_new(s, JL_OP_WATCH, NULL, w->ex, &op)) < 0)
+        return err;
+    op->u.watch.cb = *w;
+    if ((err = jc_selector_copy(sel, &op->u.watch.sel)) < 0)
+        goto out;
+    /* The caller's handle is set before the first callback can run elsewhere. */
+    *out = op;
+    if ((err = begin(s, op, &s->watchers)) < 0)
+        goto out;
+    return 0;
+out:
+    *out = NULL;
+    jl_op_unref(op);
+    return err;
+}
+
+int jl_follow(struct jc_store *store, const struct jc_journal *j, const struct jc_follower *f,
+              struct jc_op **out)
+{
+    struct jl_store *s = jl_store_of(store);
+    struct jc_op *op;
+    int err;
+
+    *out = NULL;
+    if ((err = jl_op_new(s, JL_OP_FOLLOW, j, f->ex, &op)) < 0)
+        return err;
+    op->u.follow = *f;
+    *out = op;
+    if ((err = begin(s, op, &op->j->followers)) < 0) {
+        *out = NULL;
+        jl_op_unref(op);
+    }
+    return err;
+}
