@@ -49,17 +49,20 @@ static int copy_changes(const struct jc_change *c, size_t n, struct jc_change **
     return err;
 }
 
-/* What the broker allows but our file layout cannot hold. */
+static bool ends_with(struct span s, const char *suffix)
+{
+    struct span x = span_str(suffix);
+
+    return s.n >= x.n && memcmp(s.p + s.n - x.n, x.p, x.n) == 0;
+}
+
+/* What the broker allows but our file layout cannot hold: a folder must not look like a file. */
 static bool segments_ok(const char *name)
 {
     for (const char *p = name; *p != '\0';) {
-        size_t n = strcspn(p, "/");
-        struct span seg = span_of(p, n);
-        if (n > SEGMENT_MAX)
-            return false;
-        if (n > 5 && (span_eq_str(span_of(p + n - 5, 5), ".open") ||
-                      span_eq_str(span_of(p + n - 4, 4), ".raw") ||
-                      span_eq_str(span_of(p + n - 4, 4), ".idx")))
+        struct span seg = span_of(p, strcspn(p, "/"));
+        if (seg.n > SEGMENT_MAX || ends_with(seg, ".open") || ends_with(seg, ".raw") ||
+            ends_with(seg, ".idx"))
             return false;
         p += seg.n + (p[seg.n] == '/' ? 1 : 0);
     }

@@ -39,6 +39,9 @@ extern const struct jl_hooks jl_hooks_system;
 /* As jc_local_open, with faults. */
 MUST_USE int jl_open(const struct jc_local_opts *o, const struct jl_hooks *hooks,
                      struct jc_store **out, char *why, size_t why_bytes);
+/* The same without threads, for the check: close it with base.ops->close. */
+MUST_USE int jl_open_idle(const struct jc_local_opts *o, const struct jl_hooks *hooks,
+                          struct jl_store **out, char *why, size_t why_bytes);
 
 /* --- block index (index.c) ---
  * Entry i stands for block base + i. Built only from whole lines in order. */

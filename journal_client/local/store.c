@@ -335,8 +335,9 @@ static void jl_close(struct jc_store *store)
     jl_store_unref(s);
 }
 
-int jl_open(const struct jc_local_opts *o, const struct jl_hooks *hooks, struct jc_store **out,
-            char *why, size_t why_bytes)
+/* Everything but the threads. */
+int jl_open_idle(const struct jc_local_opts *o, const struct jl_hooks *hooks, struct jl_store **out,
+                 char *why, size_t why_bytes)
 {
     struct jl_store *s;
     int err;
@@ -353,17 +354,35 @@ int jl_open(const struct jc_local_opts *o, const struct jl_hooks *hooks, struct 
         goto out;
     }
     if ((err = take_lock(s, why, why_bytes)) < 0 || (err = jl_db_open(s, why, why_bytes)) < 0 ||
-        (err = jl_recover(s, why, why_bytes)) < 0 || (err = start_threads(s, o->io_threads)) < 0)
+        (err = jl_recover(s, why, why_bytes)) < 0)
         goto out;
-    log_event(LOG_INFO, "store.opened", LF_STR("dir", s->dir), LF_UINT("journals", s->listing->n),
-              LF_INT("revision", s->revision));
-    *out = &s->base;
+    *out = s;
     return 0;
 out:
     if (why != NULL && why_bytes > 0 && why[0] == '\0')
         jl_why(why, why_bytes, "%s: %s", s->dir, err_text(err));
     jl_close(&s->base);
     return err;
+}
+
+int jl_open(const struct jc_local_opts *o, const struct jl_hooks *hooks, struct jc_store **out,
+            char *why, size_t why_bytes)
+{
+    struct jl_store *s;
+    int err;
+
+    *out = NULL;
+    if ((err = jl_open_idle(o, hooks, &s, why, why_bytes)) < 0)
+        return err;
+    if ((err = start_threads(s, o->io_threads)) < 0) {
+        jl_why(why, why_bytes, "%s: threads: %s", s->dir, err_text(err));
+        jl_close(&s->base);
+        return err;
+    }
+    log_event(LOG_INFO, "store.opened", LF_STR("dir", s->dir), LF_UINT("journals", s->listing->n),
+              LF_INT("revision", s->revision));
+    *out = &s->base;
+    return 0;
 }
 
 int jc_local_open(const struct jc_local_opts *o, struct jc_store **out, char *why, size_t why_bytes)
