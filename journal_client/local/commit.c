@@ -78,9 +78,8 @@ static int join_group(struct jl_store *s, struct group *g, struct jl_journal *j)
 
     if (j->in_group)
         return 0;
-    if ((err = jl_roll_finish(s, j)) < 0)
-        return err;
-    f = j->open;
+    if (j->renamed) /* its bytes are named by their SHA-1 already */
+        return j->roll_err;
     if (!j->file_made && (err = make_file(s, j)) < 0)
         return err;
     /* Continues with the last committed block. */
@@ -378,6 +377,21 @@ static void leave_group(struct jl_store *s, struct group *g)
     }
 }
 
+/* Closes whose record had failed: a transaction of their own, before the group's begins. */
+static void finish_rolls(struct jl_store *s, const struct jl_req_list *txns)
+{
+    const struct jl_req *rq;
+
+    STAILQ_FOREACH(rq, txns, link)
+    {
+        for (size_t i = 0; i < rq->txn->parts_n; i++) {
+            struct jl_journal *j = jl_of(rq->txn->parts[i].journal);
+            if (j->renamed && !j->deleted)
+                j->roll_err = jl_roll_finish(s, j);
+        }
+    }
+}
+
 static void run_group(struct jl_store *s, struct jl_req_list *txns)
 {
     struct group g;
@@ -388,6 +402,7 @@ static void run_group(struct jl_store *s, struct jl_req_list *txns)
     STAILQ_INIT(&g.journals);
     STAILQ_INIT(&g.after);
     g.staged_n = 0;
+    finish_rolls(s, txns);
     err = jl_db_begin(s);
     while (err == 0 && (rq = STAILQ_FIRST(txns)) != NULL) {
         STAILQ_REMOVE_HEAD(txns, link);

@@ -160,6 +160,7 @@ struct jl_journal {
     int broken;         /* E_*: takes no more appends until restart */
     bool file_made;     /* the open file exists */
     bool renamed;     /* the open file has its closed name, but the database does not say so yet */
+    int roll_err;     /* why the last try to record that failed */
     int64_t since_ms; /* when its first byte was committed, Unix ms; 0: empty */
     bool in_group;
     int64_t tail; /* where the next part of the group begins */

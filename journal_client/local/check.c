@@ -1,0 +1,201 @@
+/*
+ * The store's own check: reads every byte of a folder that nobody owns and compares it with what
+ * the database says. Changes nothing. A torn tail behind a committed end is no fault: recovery cuts
+ * it.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "journal_client/local/db.h"
+#include "journal_client/local/local_int.h"
+
+struct check {
+    struct jl_store *s;
+    struct jl_journal *j;
+    void (*report)(void *arg, const char *text);
+    void *arg;
+    int faults;
+};
+
+static void fault(struct check *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void fault(struct check *c, const char *fmt, ...)
+{
+    char text[1024];
+    int n = c->j == NULL ? 0 : snprintf(text, sizeof text, "journal %.500s: ", c->j->name);
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text + n, sizeof text - (size_t)n, fmt, ap);
+    va_end(ap);
+    c->faults++;
+    c->report(c->arg, text);
+}
+
+static bool same_blocks(const struct jl_blocks *a, const struct jl_blocks *b)
+{
+    if (a->n != b->n || a->base != b->base)
+        return false;
+    for (size_t i = 0; i < a->n; i++) {
+        if (a->v[i].first != b->v[i].first || a->v[i].max_clock != b->v[i].max_clock ||
+            a->v[i].content != b->v[i].content)
+            return false;
+    }
+    return true;
+}
+
+static void check_index(struct check *c, const struct jl_frag *f, const struct jl_blocks *scanned)
+{
+    char *path = jl_path_index(c->s->dir, c->j->name, f->begin, f->end);
+    struct jl_blocks kept;
+
+    /* A missing or torn one is made anew when it is needed. */
+    if (path != NULL && jl_index_load(path, f->begin, f->end, &kept) == 0) {
+        if (!same_blocks(&kept, scanned))
+            fault(c, "fragment %lld: its block index differs from its bytes", (long long)f->begin);
+        jl_index_fini(&kept);
+    }
+    mem_free(path);
+}
+
+/* Returns E_NOMEM only: everything else is a fault. */
+static int check_closed(struct check *c, struct jl_frag *f)
+{
+    struct jl_blocks b;
+    struct jl_sum sum;
+    struct stat st;
+    char sha1[41];
+    int fd, err;
+
+    if (stat(f->path, &st) < 0 || st.st_size != f->end - f->begin) {
+        fault(c, "fragment %lld: its file is gone or has another size", (long long)f->begin);
+        return 0;
+    }
+    if ((err = jl_frag_pin(f, false, &fd)) < 0) {
+        fault(c, "fragment %lld: cannot be read", (long long)f->begin);
+        return 0;
+    }
+    err = jl_index_scan(fd, f->begin, f->end, &c->s->probe, &b, &sum, sha1);
+    jl_frag_unpin(f);
+    if (err == E_NOMEM)
+        return err;
+    if (err < 0) {
+        fault(c, "fragment %lld: %s", (long long)f->begin,
+              err == E_CORRUPT ? "does not hold whole lines" : err_text(err));
+        return 0;
+    }
+    if (strcmp(sha1, f->sha1) != 0)
+        fault(c, "fragment %lld: SHA-1 is %s, its name says %s", (long long)f->begin, sha1,
+              f->sha1);
+    if (sum.content_end != f->sum.content_end || sum.max_clock != f->sum.max_clock)
+        fault(c, "fragment %lld: the database knows another content end or clock",
+              (long long)f->begin);
+    check_index(c, f, &b);
+    jl_index_fini(&b);
+    return 0;
+}
+
+/* Holes that the database does not know of. */
+static int check_missing(struct check *c)
+{
+    struct jl_db *db = c->s->db;
+    int err = jl_db_query(db, JL_SQL_FRAGMENTS, "i", c->j->id);
+    size_t i = 0;
+
+    while (err == 0 && (err = jl_db_row(db, JL_SQL_FRAGMENTS)) == 1) {
+        err = 0;
+        if (i < c->j->frags_n && c->j->frags[i]->missing && jl_db_i64(db, JL_SQL_FRAGMENTS, 6) == 0)
+            fault(c, "fragment %lld: its file is missing", (long long)c->j->frags[i]->begin);
+        i++;
+    }
+    jl_db_end(db, JL_SQL_FRAGMENTS);
+    return err;
+}
+
+static int check_orphans(struct check *c)
+{
+    char *path = jl_path_join(c->s->dir, "fragments", c->j->name);
+    struct dirent *e;
+
+    if (path == NULL)
+        return E_NOMEM;
+    DIR *d = opendir(path);
+    mem_free(path);
+    while (d != NULL && (e = readdir(d)) != NULL) {
+        int64_t begin, end;
+        char sha1[41];
+        bool known = false;
+        if (!jl_name_parse(e->d_name, &begin, &end, sha1))
+            continue;
+        known = c->j->renamed && c->j->open->begin == begin && c->j->open->end == end;
+        for (size_t i = 0; i < c->j->frags_n && !known; i++) {
+            const struct jl_frag *f = c->j->frags[i];
+            known = f->begin == begin && f->end == end && strcmp(f->sha1, sha1) == 0;
+        }
+        if (!known)
+            fault(c, "the file %s is not in the database", e->d_name);
+    }
+    if (d != NULL)
+        closedir(d);
+    return 0;
+}
+
+static int check_journal(struct check *c)
+{
+    struct jl_journal *j = c->j;
+    int64_t content = 0, at = -1;
+    int err;
+
+    if ((err = check_missing(c)) < 0 || (err = check_orphans(c)) < 0)
+        return err;
+    for (size_t i = 0; i < j->frags_n; i++) {
+        struct jl_frag *f = j->frags[i];
+        if (at >= 0 && f->begin != at)
+            fault(c, "fragments do not adjoin at %lld", (long long)at);
+        at = f->end;
+        if (f->sum.content_end > content)
+            content = f->sum.content_end;
+        if (!f->missing && (err = check_closed(c, f)) < 0)
+            return err;
+    }
+    if (at >= 0 && at != j->open->begin)
+        fault(c, "the open fragment does not adjoin at %lld", (long long)at);
+    if (j->open->sum.content_end > content)
+        content = j->open->sum.content_end;
+    if (content == 0 ? j->heads.content_end != j->heads.log_start : j->heads.content_end != content)
+        fault(c, "content ends at %lld, the database says %lld", (long long)content,
+              (long long)j->heads.content_end);
+    if (j->heads.log_start > j->heads.content_end || j->heads.content_end > j->heads.write_head)
+        fault(c, "its heads are out of order");
+    return 0;
+}
+
+int jc_local_check(const char *dir, jc_probe_fn *probe, void *probe_arg,
+                   void (*report)(void *arg, const char *text), void *arg)
+{
+    const struct jc_local_opts o = {
+        .dir = dir, .probe = probe, .probe_arg = probe_arg, .read_only = true};
+    struct check c = {.report = report, .arg = arg};
+    char why[512];
+    int err = jl_open_idle(&o, &jl_hooks_system, &c.s, why, sizeof why);
+
+    if (err == E_CORRUPT) {
+        fault(&c, "%s", why);
+        return c.faults;
+    }
+    if (err < 0)
+        return err;
+    if (jl_db_integrity(c.s->db, why, sizeof why) < 0)
+        fault(&c, "%s", why);
+    for (size_t i = 0; i < c.s->listing->n && err == 0; i++) {
+        c.j = jl_of(c.s->listing->items[i]);
+        err = check_journal(&c);
+    }
+    c.s->base.ops->close(&c.s->base);
+    return err < 0 ? err : c.faults;
+}
