@@ -7,8 +7,8 @@ from sluice import dumps
 STAMP = len('"_meta":{"uuid":"') + 36 + len('"},')
 
 
-def doc(n, **fields):
-    """JSON text that takes n bytes in the journal, newline and UUID included (n >= 66 with no fields)."""
+def doc(n, /, **fields):
+    """JSON text that takes n bytes in the journal, newline and UUID included (n >= 65 with no fields)."""
     text = dumps(dict(fields, p=''))
     pad = n - 1 - STAMP - len(text)
     assert pad >= 0, 'a document of %d bytes is too small' % n

@@ -33,7 +33,7 @@ class Server:
     def __init__(self, data_dir, workdir, args=(), binary=None, env=None):
         self.binary, self.args = binary or BIN, list(args)
         self.data_dir, self.workdir = Path(data_dir), Path(workdir)
-        self.env = dict(os.environ, **SANITIZER_ENV, **(env or {}))
+        self.env = {**os.environ, **SANITIZER_ENV, **(env or {})}
         self.proc = None
         self.starts = 0
         self.kafka = self.admin = None

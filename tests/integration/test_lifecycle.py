@@ -413,14 +413,17 @@ def test_the_commands_work_on_a_folder_that_no_server_holds(make_server, topic):
 
 
 def test_check_finds_a_damaged_fragment(make_server, topic):
-    s = make_server()
+    s = make_server('--fragment-bytes', '64KiB')
     s.publish(topic, [json.loads(doc(2000, id=i)) for i in range(50)])
+    s.publish(topic, [{'id': 'closes the fragment before'}])
+    time.sleep(1.5)
     s.stop()
-    files = [f for f in s.data_dir.rglob('*') if f.is_file() and f.suffix in ('.raw', '.open') and f.stat().st_size > 50000]
-    assert files
+    run_cli(['check', '--data-dir', str(s.data_dir)])
+    files = [f for f in s.data_dir.rglob('*.raw') if f.stat().st_size > 50000]
+    assert files, 'a fragment of 100 KB was closed'
     with open(files[0], 'r+b') as f:
         f.seek(40000)
-        f.write(b'\n\n\x00\n')
+        f.write(b'X')
     p = run_cli(['check', '--data-dir', str(s.data_dir)], check=False)
     assert p.returncode == 1, (p.returncode, p.stdout, p.stderr)
     assert p.stdout + p.stderr

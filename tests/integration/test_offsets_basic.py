@@ -25,7 +25,7 @@ def publish_sizes(srv, topic, *requests):
     for sizes in requests:
         docs = []
         for s in sizes:
-            docs.append(doc(s, n=n))
+            docs.append(doc(s, n=n) if s > 90 else doc(s))
             n += 1
         out.append(srv.publish(topic, docs)['partitions'][0])
     return out
@@ -539,7 +539,7 @@ def gap_topic(srv, gaps):
     if gaps.get('pid') != srv.proc.pid:
         rnd = random.Random(3)
         for _ in range(size(60, 25, 10)):
-            srv.publish('gaps', [doc(rnd.choice([66, 80, 500, 3000, 20000]), r=rnd.random()) for _ in range(rnd.randint(1, 40))])
+            srv.publish('gaps', [doc(rnd.choice([66, 80, 500, 3000, 20000])) for _ in range(rnd.randint(1, 40))])
             for _ in range(rnd.randint(0, 5)):
                 srv.publish('gaps', [doc(70)])
         gaps.update(pid=srv.proc.pid, recs=read_all(srv.kafka, 'gaps', 0))
