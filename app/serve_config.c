@@ -180,6 +180,7 @@ int serve_config_make(const struct config *c, struct serve_config *out,
     out->gw.stall_ms = c->stall_timeout;
     out->gw.drain_ms = c->drain_timeout;
     out->gw.max_fetch_sessions = (unsigned)c->max_fetch_sessions;
+    out->gw.journal_admin = c->journal_admin;
     out->gw.cluster_id = c->cluster_id[0] != '\0' ? c->cluster_id : NULL;
     out->store = (struct jc_local_opts){
         .dir = c->data_dir,

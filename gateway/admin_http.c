@@ -135,6 +135,30 @@ void admin_call_remove(struct admin_call *call)
     call->a->busy--;
 }
 
+void admin_call_let_go(struct admin_call *call, bool closing)
+{
+    if (!closing)
+        return; /* the store answers soon */
+    if (call->req != NULL && evhttp_request_get_connection(call->req) == NULL)
+        evhttp_request_free(call->req);
+    call->req = NULL;
+}
+
+struct blob *admin_take_body(struct evhttp_request *req)
+{
+    struct evbuffer *in = evhttp_request_get_input_buffer(req);
+    size_t n = evbuffer_get_length(in);
+    struct blob *b = blob_new(n);
+
+    if (b != NULL && n > 0 && evbuffer_remove(in, b->data, n) != (int)n) {
+        blob_unref(b);
+        return NULL;
+    }
+    if (b != NULL)
+        b->len = n;
+    return b;
+}
+
 /* --- requests
  * ---------------------------------------------------------------------------------------- */
 
@@ -173,33 +197,84 @@ static bool foreign_origin(struct evhttp_request *req)
     return at == NULL || host == NULL || strcasecmp(at + 3, host) != 0;
 }
 
-static admin_handler *const handlers[] = {
-    [ADMIN_STATUS] = admin_get_status,           [ADMIN_HEALTHZ] = admin_get_healthz,
-    [ADMIN_READYZ] = admin_get_readyz,           [ADMIN_METRICS] = admin_get_metrics,
-    [ADMIN_COLLECTIONS] = admin_get_collections, [ADMIN_COLLECTION] = admin_get_collections,
-    [ADMIN_DOCUMENTS] = admin_post_documents,    [ADMIN_JOURNALS] = admin_get_journals,
-    [ADMIN_JOURNAL] = admin_get_journal,         [ADMIN_CONTENT] = admin_get_content,
-    [ADMIN_TOPICS] = admin_get_topics,           [ADMIN_TOPIC] = admin_get_topics,
-    [ADMIN_CONNECTIONS] = admin_get_connections,
+/* What may be asked of each route. HEAD is answered like GET. */
+static const struct verb {
+    enum admin_route route;
+    enum evhttp_cmd_type method;
+    bool raw; /* touches journals as they are: for operators who asked for it */
+    admin_handler *handle;
+} verbs[] = {
+    {ADMIN_STATUS, EVHTTP_REQ_GET, false, admin_get_status},
+    {ADMIN_HEALTHZ, EVHTTP_REQ_GET, false, admin_get_healthz},
+    {ADMIN_READYZ, EVHTTP_REQ_GET, false, admin_get_readyz},
+    {ADMIN_METRICS, EVHTTP_REQ_GET, false, admin_get_metrics},
+    {ADMIN_COLLECTIONS, EVHTTP_REQ_GET, false, admin_get_collections},
+    {ADMIN_COLLECTION, EVHTTP_REQ_GET, false, admin_get_collections},
+    {ADMIN_DOCUMENTS, EVHTTP_REQ_POST, false, admin_post_documents},
+    {ADMIN_JOURNALS, EVHTTP_REQ_GET, false, admin_get_journals},
+    {ADMIN_JOURNAL, EVHTTP_REQ_GET, false, admin_get_journal},
+    {ADMIN_JOURNAL, EVHTTP_REQ_PUT, true, admin_put_journal},
+    {ADMIN_JOURNAL, EVHTTP_REQ_DELETE, true, admin_delete_journal},
+    {ADMIN_CONTENT, EVHTTP_REQ_GET, false, admin_get_content},
+    {ADMIN_CONTENT, EVHTTP_REQ_POST, true, admin_post_content},
+    {ADMIN_CLOSE, EVHTTP_REQ_POST, true, admin_post_close},
+    {ADMIN_FRAGMENTS, EVHTTP_REQ_DELETE, true, admin_delete_fragments},
+    {ADMIN_TOPICS, EVHTTP_REQ_GET, false, admin_get_topics},
+    {ADMIN_TOPIC, EVHTTP_REQ_GET, false, admin_get_topics},
+    {ADMIN_CONNECTIONS, EVHTTP_REQ_GET, false, admin_get_connections},
 };
+
+#define VERBS (sizeof verbs / sizeof verbs[0])
+
+static const char *method_name(enum evhttp_cmd_type method)
+{
+    switch ((int)method) {
+    case EVHTTP_REQ_GET:
+        return "GET, HEAD";
+    case EVHTTP_REQ_POST:
+        return "POST";
+    case EVHTTP_REQ_PUT:
+        return "PUT";
+    default:
+        return "DELETE";
+    }
+}
+
+static void refuse_method(struct admin_rq *rq)
+{
+    char allow[64] = "";
+    size_t n = 0;
+
+    for (size_t i = 0; i < VERBS; i++)
+        if (verbs[i].route == rq->target.route &&
+            (!verbs[i].raw || rq->a->host.config->journal_admin) && n < sizeof allow)
+            n += (size_t)snprintf(allow + n, sizeof allow - n, "%s%s", n > 0 ? ", " : "",
+                                  method_name(verbs[i].method));
+    admin_add_header(rq->req, "Allow", allow);
+    admin_reply_error(rq->a, rq->req, 405, "method not allowed here");
+}
 
 static void route(struct admin_rq *rq)
 {
     enum evhttp_cmd_type method = evhttp_request_get_command(rq->req);
-    bool post = rq->target.route == ADMIN_DOCUMENTS;
-    bool fits =
-        post ? method == EVHTTP_REQ_POST : method == EVHTTP_REQ_GET || method == EVHTTP_REQ_HEAD;
+    const struct verb *v = NULL;
 
-    if (!fits) {
-        admin_add_header(rq->req, "Allow", post ? "POST" : "GET, HEAD");
-        admin_reply_error(rq->a, rq->req, 405, "method not allowed here");
-    } else if (post && foreign_origin(rq->req)) {
+    if (method == EVHTTP_REQ_HEAD)
+        method = EVHTTP_REQ_GET;
+    for (size_t i = 0; i < VERBS && v == NULL; i++)
+        if (verbs[i].route == rq->target.route && verbs[i].method == method)
+            v = &verbs[i];
+    if (v == NULL)
+        refuse_method(rq);
+    else if (method != EVHTTP_REQ_GET && foreign_origin(rq->req))
         admin_reply_error(rq->a, rq->req, 403, "requests from other web sites are not accepted");
-    } else if (post && rq->a->draining) {
+    else if (v->raw && !rq->a->host.config->journal_admin)
+        admin_reply_error(rq->a, rq->req, 403,
+                          "journals are changed only on a server started with --journal-admin");
+    else if (method != EVHTTP_REQ_GET && rq->a->draining)
         admin_reply_error(rq->a, rq->req, 503, "the server is draining");
-    } else {
-        handlers[rq->target.route](rq);
-    }
+    else
+        v->handle(rq);
 }
 
 static void on_request(struct evhttp_request *req, void *arg)

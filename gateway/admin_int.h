@@ -25,6 +25,8 @@ enum admin_route {
     ADMIN_JOURNALS,    /* /v1/journals */
     ADMIN_JOURNAL,     /* /v1/journals/{name} */
     ADMIN_CONTENT,     /* /v1/journals/{name}/content */
+    ADMIN_CLOSE,       /* /v1/journals/{name}/close */
+    ADMIN_FRAGMENTS,   /* /v1/journals/{name}/fragments */
     ADMIN_TOPICS,      /* /v1/topics */
     ADMIN_TOPIC,       /* /v1/topics/{name} */
     ADMIN_CONNECTIONS, /* /v1/connections */
@@ -91,9 +93,15 @@ typedef void admin_handler(struct admin_rq *rq);
 admin_handler admin_get_status, admin_get_healthz, admin_get_readyz, admin_get_metrics,
     admin_get_collections, admin_get_journals, admin_get_journal, admin_get_content,
     admin_get_topics, admin_get_connections, admin_post_documents;
+/* admin_operator.c: raw journals, only with config->journal_admin */
+admin_handler admin_post_content, admin_put_journal, admin_delete_journal, admin_post_close,
+    admin_delete_fragments;
 
 void admin_call_add(struct admin_http *a, struct admin_call *call, struct evhttp_request *req);
 void admin_call_remove(struct admin_call *call);
+/* An admin_call's end() for calls that the store ends soon by itself: a drain waits, closing takes
+ * the request away (call->req is NULL then). */
+void admin_call_let_go(struct admin_call *call, bool closing);
 
 /* Before the last bytes of an answer are handed to evhttp: a drain then waits until they left. */
 void admin_sending(struct admin_http *a, struct evhttp_request *req);
@@ -105,6 +113,8 @@ void admin_reply_json(struct admin_http *a, struct evhttp_request *req, int stat
                       struct writer *w);
 void admin_reply_error(struct admin_http *a, struct evhttp_request *req, int status,
                        const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* The whole body in one piece; the caller owns the reference. NULL: out of memory. */
+struct blob *admin_take_body(struct evhttp_request *req);
 const char *admin_header(struct evhttp_request *req, const char *name);
 void admin_add_header(struct evhttp_request *req, const char *name, const char *value);
 
@@ -118,6 +128,7 @@ void metrics_render(const struct gw_view *view, struct writer *w);
 /* admin_json.c: pieces of JSON, shared by listings. */
 void admin_json_heads(struct writer *w, const struct jc_heads *h);
 void admin_json_spec(struct writer *w, const struct jc_journal *j); /* members, without braces */
+void admin_json_fragments(struct writer *w, const struct jc_fragment *list, size_t n); /* array */
 void admin_json_topic(struct writer *w, const struct gw_topic *t);
 /* Kafka's text form of an id: base64url, 22 characters and a NUL. */
 void admin_id_text(const struct kp_uuid *id, char out[23]);

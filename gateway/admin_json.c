@@ -36,6 +36,18 @@ void admin_json_spec(struct writer *w, const struct jc_journal *j)
     wr_str(w, "]");
 }
 
+void admin_json_fragments(struct writer *w, const struct jc_fragment *list, size_t n)
+{
+    wr_str(w, "[");
+    for (size_t i = 0; i < n; i++)
+        wr_printf(w,
+                  "%s{\"begin\":%" PRId64 ",\"end\":%" PRId64
+                  ",\"open\":%s,\"sha1\":\"%s\",\"mod_time_ms\":%" PRId64 "}",
+                  i > 0 ? "," : "", list[i].begin, list[i].end, list[i].open ? "true" : "false",
+                  list[i].open ? "" : list[i].sha1, list[i].mod_time_ms);
+    wr_str(w, "]");
+}
+
 void admin_id_text(const struct kp_uuid *id, char out[23])
 {
     static const char abc[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

@@ -172,27 +172,6 @@ struct journal_http {
     const struct jc_journal *journal;
 };
 
-static void journal_end(struct admin_call *call, bool closing)
-{
-    if (!closing)
-        return; /* the store answers soon */
-    if (call->req != NULL && evhttp_request_get_connection(call->req) == NULL)
-        evhttp_request_free(call->req);
-    call->req = NULL;
-}
-
-static void write_fragments(struct writer *w, const struct jc_fragment *list, size_t n)
-{
-    wr_str(w, ",\"fragments\":[");
-    for (size_t i = 0; i < n; i++)
-        wr_printf(w,
-                  "%s{\"begin\":%" PRId64 ",\"end\":%" PRId64
-                  ",\"open\":%s,\"sha1\":\"%s\",\"mod_time_ms\":%" PRId64 "}",
-                  i > 0 ? "," : "", list[i].begin, list[i].end, list[i].open ? "true" : "false",
-                  list[i].open ? "" : list[i].sha1, list[i].mod_time_ms);
-    wr_str(w, "]");
-}
-
 static void on_fragments(void *arg, int err, const struct jc_fragment *list, size_t n)
 {
     struct journal_http *jh = arg;
@@ -212,7 +191,8 @@ static void on_fragments(void *arg, int err, const struct jc_fragment *list, siz
         wr_str(&w, "{");
         admin_json_spec(&w, jh->journal);
         write_journal_heads(&w, jh->journal->spec.name, rows, rows_n);
-        write_fragments(&w, list, n);
+        wr_str(&w, ",\"fragments\":");
+        admin_json_fragments(&w, list, n);
         wr_str(&w, "}\n");
         admin_reply_json(a, jh->call.req, 200, &w);
         mem_free(rows);
@@ -240,7 +220,7 @@ void admin_get_journal(struct admin_rq *rq)
         admin_reply_error(rq->a, rq->req, 503, "out of memory");
         return;
     }
-    jh->call.end = journal_end;
+    jh->call.end = admin_call_let_go;
     if (s->ops->fragments(s, j, &rq->a->host.control->ex, on_fragments, jh) < 0) {
         mem_free(jh);
         admin_reply_error(rq->a, rq->req, 503, "the store does not answer");

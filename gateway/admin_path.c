@@ -119,6 +119,26 @@ static bool match_named(struct span path, const char *kind, const char *suffix,
     return path.n > 0;
 }
 
+static bool match_journal(struct span path, struct admin_target *out, struct span *name)
+{
+    static const struct {
+        const char *suffix;
+        enum admin_route route;
+    } rows[] = {
+        {"/content", ADMIN_CONTENT},
+        {"/close", ADMIN_CLOSE},
+        {"/fragments", ADMIN_FRAGMENTS},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (match_named(path, "/v1/journals", rows[i].suffix, ADMIN_JOURNALS, ADMIN_JOURNAL,
+                        rows[i].route, out, name) &&
+            out->route == rows[i].route)
+            return true;
+    return match_named(path, "/v1/journals", NULL, ADMIN_JOURNALS, ADMIN_JOURNAL, ADMIN_JOURNAL,
+                       out, name);
+}
+
 static bool match(struct span path, struct admin_target *out, struct span *name)
 {
     static const struct {
@@ -140,8 +160,7 @@ static bool match(struct span path, struct admin_target *out, struct span *name)
     }
     return match_named(path, "/v1/collections", "/documents", ADMIN_COLLECTIONS, ADMIN_COLLECTION,
                        ADMIN_DOCUMENTS, out, name) ||
-           match_named(path, "/v1/journals", "/content", ADMIN_JOURNALS, ADMIN_JOURNAL,
-                       ADMIN_CONTENT, out, name) ||
+           match_journal(path, out, name) ||
            match_named(path, "/v1/topics", NULL, ADMIN_TOPICS, ADMIN_TOPIC, ADMIN_TOPIC, out, name);
 }
 

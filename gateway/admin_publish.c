@@ -196,21 +196,6 @@ static bool params_of(struct admin_rq *rq, struct publish_req *pr, struct span *
     return true;
 }
 
-static struct blob *take_body(struct evhttp_request *req)
-{
-    struct evbuffer *in = evhttp_request_get_input_buffer(req);
-    size_t n = evbuffer_get_length(in);
-    struct blob *b = blob_new(n);
-
-    if (b != NULL && n > 0 && evbuffer_remove(in, b->data, n) != (int)n) {
-        blob_unref(b);
-        return NULL;
-    }
-    if (b != NULL)
-        b->len = n;
-    return b;
-}
-
 void admin_post_documents(struct admin_rq *rq)
 {
     struct span keys[PUBLISH_MAX_KEYS];
@@ -239,7 +224,7 @@ void admin_post_documents(struct admin_rq *rq)
             return;
         }
     }
-    if ((ph = mem_zalloc(sizeof *ph)) == NULL || (pr.body = take_body(rq->req)) == NULL) {
+    if ((ph = mem_zalloc(sizeof *ph)) == NULL || (pr.body = admin_take_body(rq->req)) == NULL) {
         mem_free(ph);
         admin_reply_error(rq->a, rq->req, 503, "out of memory");
         return;

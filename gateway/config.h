@@ -39,6 +39,7 @@ struct gw_config {
         stall_ms; /* a started frame, or an unread answer, without progress for so long closes */
     int64_t drain_ms; /* how long a stop waits for running requests */
     unsigned max_fetch_sessions;
+    bool journal_admin;     /* the admin listener may write raw journals and change their specs */
     bool read_only_catalog; /* a catalog is given: unknown collections are not created by publish */
     const char *cluster_id; /* Metadata, DescribeCluster; stable over restarts */
 };
