@@ -21,13 +21,13 @@ c.assign([ck.TopicPartition(topic, p, ck.OFFSET_BEGINNING) for p in parts])
 HEAD = len('{"_meta":{"uuid":"') + 36 + len('"},')
 n = size = total = order = offsets = 0
 last_id, last_off, ended = {}, {}, set()
-t0 = time.time()
+t0 = heard = time.time()
 while len(ended) < len(parts):
-    ms = c.consume(2000, 5)
-    if not ms:
-        print('nothing for 5 s after %d documents' % n, file=sys.stderr)
-        if time.time() - t0 > 600:
-            break
+    ms = c.consume(2000, 0.1)    # waits for 2000, or so long
+    if ms:
+        heard = time.time()
+    elif time.time() - heard > 30:
+        sys.exit('nothing for 30 s after %d documents' % n)
     for m in ms:
         if m.error():
             if m.error().code() != ck.KafkaError._PARTITION_EOF:
