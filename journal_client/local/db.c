@@ -140,7 +140,7 @@ static int open_handle(struct jl_store *s, struct jl_db *db)
 
 static int setup(struct jl_store *s, struct jl_db *db, char *why, size_t why_bytes)
 {
-    int64_t version;
+    int64_t version = 0;
     int err;
 
     if (!s->read_only) {
