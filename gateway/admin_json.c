@@ -77,7 +77,7 @@ void admin_json_topic(struct writer *w, const struct gw_topic *t)
     wr_printf(w, ",\"id\":\"%s\",\"epoch\":%" PRId32 ",\"truncated_at\":\"%s\",\"partitions\":[",
               id, t->epoch, bound);
     for (size_t i = 0; i < t->parts_n; i++) {
-        struct jc_heads h = {0, 0, 0, 0, 0};
+        struct jc_heads h = {0};
 
         (void)gw_part_heads(t->parts[i], &h);
         wr_printf(w, "%s{\"partition\":%zu,\"journal\":", i > 0 ? "," : "", i);

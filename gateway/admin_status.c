@@ -67,7 +67,7 @@ static void when(struct writer *w, uint64_t clock)
 static void topic_rows(struct writer *w, const struct gw_topic *t)
 {
     for (size_t i = 0; i < t->parts_n; i++) {
-        struct jc_heads h = {0, 0, 0, 0, 0};
+        struct jc_heads h = {0};
 
         (void)gw_part_heads(t->parts[i], &h);
         wr_str(w, "<tr><td>");

@@ -13,6 +13,38 @@
 /* What a record adds to a batch besides its key and value: varints of at most 5 and 10 bytes. */
 #define RECORD_HEAD_MAX 40
 
+static bool finds(struct span line, const char *pointer, struct sc_json_value *out)
+{
+    struct sc_pointer *p;
+
+    if (sc_pointer_new(span_str(pointer), &p) < 0)
+        return false;
+    int err = sc_json_find(line, p, out);
+    sc_pointer_free(p);
+    return err == 0;
+}
+
+/* Only of hidden documents, and there only when the word stands in it: content costs nothing. */
+static void look_mark(struct span line, struct jc_doc_info *out)
+{
+    struct sc_json_value v;
+
+    if (memmem(line.p, line.n, "\"backfill", sizeof "\"backfill" - 1) == NULL || out->clock == 0)
+        return;
+    if (finds(line, "/backfillBegin", &v) && v.kind == SC_JSON_TRUE) {
+        out->mark = JC_MARK_BEGIN;
+        out->truncated_at = out->clock;
+        return;
+    }
+    /* A complete that does not say of what is none. */
+    if (finds(line, "/backfillComplete", &v) && v.kind == SC_JSON_TRUE &&
+        finds(line, "/truncatedAt", &v) && v.kind == SC_JSON_STRING && v.text.n == 18 &&
+        jc_clock_parse_hex(span_of(v.text.p + 1, 16), &out->truncated_at) == 0)
+        out->mark = JC_MARK_COMPLETE;
+    else
+        out->truncated_at = 0;
+}
+
 void gw_doc_look(struct span line, struct sc_uuid_hint *hint, struct jc_doc_info *out)
 {
     struct span text;
@@ -31,8 +63,10 @@ void gw_doc_look(struct span line, struct sc_uuid_hint *hint, struct jc_doc_info
     out->clock = uuid.clock;
     out->flags = uuid.flags;
     memcpy(out->producer, uuid.producer, sizeof out->producer);
-    if (!jc_flags_content(uuid.flags))
+    if (!jc_flags_content(uuid.flags)) {
         out->kind = JC_DOC_HIDDEN;
+        look_mark(line, out);
+    }
 }
 
 /* Walks the lines of a block by rising offset. Zero-initialise, set block and from. */

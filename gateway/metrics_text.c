@@ -4,6 +4,7 @@
 
 #include "gateway/admin_int.h"
 #include "gateway/metrics.h"
+#include "journal_client/local.h"
 #include "journal_client/uuid.h"
 
 #define COUNTER "counter"
@@ -35,6 +36,17 @@ static void label(struct writer *w, const char *s)
         else
             wr_u8(w, (uint8_t)*s);
     }
+}
+
+static void render_store(struct writer *w)
+{
+    uint64_t reads, bytes;
+
+    jc_local_read_stats(&reads, &bytes);
+    head(w, "sluice_store_read_bytes_total", COUNTER, "Bytes read from files of the local store");
+    wr_printf(w, "sluice_store_read_bytes_total %" PRIu64 "\n", bytes);
+    head(w, "sluice_store_reads_total", COUNTER, "Reads of files of the local store");
+    wr_printf(w, "sluice_store_reads_total %" PRIu64 "\n", reads);
 }
 
 static void render_apis(struct writer *w)
@@ -118,6 +130,7 @@ void metrics_render(const struct gw_view *view, struct writer *w)
         head(w, plain[i].name, plain[i].type, plain[i].help);
         wr_printf(w, "%s %" PRId64 "\n", plain[i].name, metric_get((enum metric_id)i));
     }
+    render_store(w);
     render_apis(w);
     render_errors(w);
     if (view != NULL)

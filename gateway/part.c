@@ -57,6 +57,7 @@ void gw_part_update(struct gw_part *p, const struct jc_heads *heads)
     raise64(&p->heads.write_head, heads->write_head);
     if (heads->max_clock > p->heads.max_clock)
         p->heads.max_clock = heads->max_clock;
+    (void)jc_marks_merge(&p->heads.marks, &heads->marks);
     p->known = true;
     pthread_mutex_unlock(&p->lock);
 }

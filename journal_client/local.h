@@ -38,6 +38,9 @@ struct jc_local_opts {
 MUST_USE int jc_local_open(const struct jc_local_opts *o, struct jc_store **out, char *why,
                            size_t why_bytes);
 
+/* Reads of fragment and index files since the process began, all stores together. Any thread. */
+void jc_local_read_stats(uint64_t *reads, uint64_t *bytes);
+
 /* Closes the open fragment of every journal, for hand-over and tests. done: the first error. */
 MUST_USE int jc_local_flush(struct jc_store *s, struct executor *ex, jc_done_fn *done, void *arg);
 

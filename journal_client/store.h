@@ -44,12 +44,63 @@ enum jc_doc_kind {
     JC_DOC_HIDDEN,  /* ACK or CONTROL */
 };
 
+/* Markers of a backfill are the body of hidden documents (design section 6). */
+enum jc_mark {
+    JC_MARK_NONE,
+    JC_MARK_BEGIN,    /* its clock is the boundary */
+    JC_MARK_COMPLETE, /* truncated_at names the begin that it completes */
+};
+
 struct jc_doc_info {
     enum jc_doc_kind kind;
     uint64_t clock; /* 0 when the line carries no UUID */
     uint16_t flags;
     uint8_t producer[6];
+    enum jc_mark mark; /* other than NONE only when kind is HIDDEN */
+    uint64_t truncated_at;
 };
+
+/* The highest markers of a run of documents, by clock; all 0 when there was none. */
+struct jc_marks {
+    uint64_t begin;       /* clock of the begin marker */
+    int64_t begin_end;    /* offset behind its newline; of several with that clock, the first */
+    uint64_t complete;    /* clock of the complete marker */
+    uint64_t completed;   /* its truncatedAt */
+    int64_t complete_end; /* offset behind its newline */
+};
+
+/* Takes in one document that ends (behind its newline) at end. */
+static inline void jc_marks_take(struct jc_marks *m, const struct jc_doc_info *info, int64_t end)
+{
+    if (info->mark == JC_MARK_BEGIN && info->clock > m->begin) {
+        m->begin = info->clock;
+        m->begin_end = end;
+    }
+    if (info->mark == JC_MARK_COMPLETE && info->clock > m->complete) {
+        m->complete = info->clock;
+        m->completed = info->truncated_at;
+        m->complete_end = end;
+    }
+}
+
+/* True when m changed. */
+static inline bool jc_marks_merge(struct jc_marks *m, const struct jc_marks *other)
+{
+    bool changed = false;
+
+    if (other->begin > m->begin) {
+        m->begin = other->begin;
+        m->begin_end = other->begin_end;
+        changed = true;
+    }
+    if (other->complete > m->complete) {
+        m->complete = other->complete;
+        m->completed = other->completed;
+        m->complete_end = other->complete_end;
+        changed = true;
+    }
+    return changed;
+}
 
 /* line excludes its newline. Pure; any thread. */
 typedef void jc_probe_fn(void *arg, struct span line, struct jc_doc_info *out);
@@ -66,6 +117,7 @@ struct jc_heads {
     int64_t write_head;  /* end of the last durable byte */
     uint64_t
         max_clock; /* highest clock of a content document, removed ones included; 0 when none */
+    struct jc_marks marks; /* of all documents ever written, removed ones included */
 };
 
 /* --- listing

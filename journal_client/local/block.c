@@ -16,10 +16,20 @@
 #define BACK_BYTES     4096
 #define BACK_BYTES_MAX (1u << 20)
 
+static _Atomic uint64_t reads_total, read_bytes_total;
+
+void jc_local_read_stats(uint64_t *reads, uint64_t *bytes)
+{
+    *reads = atomic_load_explicit(&reads_total, memory_order_relaxed);
+    *bytes = atomic_load_explicit(&read_bytes_total, memory_order_relaxed);
+}
+
 int jl_pread_full(int fd, void *p, size_t n, int64_t at)
 {
     uint8_t *to = p;
 
+    atomic_fetch_add_explicit(&reads_total, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&read_bytes_total, n, memory_order_relaxed);
     while (n > 0) {
         ssize_t got = pread(fd, to, n, (off_t)at);
         if (got < 0) {

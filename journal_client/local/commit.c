@@ -215,6 +215,14 @@ static int sync_journal(struct jl_store *s, struct jl_journal *j)
     return err;
 }
 
+/* Markers are rare: they cost their rows only in the transaction that brings one. */
+static int record_marks(struct jl_store *s, const struct jl_journal *j)
+{
+    struct jc_marks m = j->heads.marks;
+
+    return jc_marks_merge(&m, &j->pend_sum.marks) ? jl_db_marks_set(s->db, j->id, &m) : 0;
+}
+
 static int record(struct jl_store *s, struct group *g)
 {
     struct jl_journal *j;
@@ -232,7 +240,8 @@ static int record(struct jl_store *s, struct group *g)
         if (j->tail == j->open->end)
             continue;
         if ((err = jl_db_run(s->db, JL_SQL_HEAD, "iiiii", j->id, j->tail, content, (int64_t)clock,
-                             since)) < 0)
+                             since)) < 0 ||
+            (err = record_marks(s, j)) < 0)
             return err;
     }
     if (s->txn_clock.last != s->clock_saved &&
@@ -278,6 +287,7 @@ static void publish_journal(struct jl_journal *j, int64_t now)
         j->heads.content_end = f->sum.content_end;
     if (f->sum.max_clock > j->heads.max_clock)
         j->heads.max_clock = f->sum.max_clock;
+    (void)jc_marks_merge(&j->heads.marks, &f->sum.marks);
     jl_journal_set_first(j);
 }
 

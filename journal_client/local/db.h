@@ -16,6 +16,7 @@
     X(ROLLBACK,    "ROLLBACK")                                                                     \
     X(META_GET,    "SELECT value FROM meta WHERE key = ?1")                                        \
     X(META_SET,    "INSERT OR REPLACE INTO meta(key, value) VALUES (?1, ?2)")                      \
+    X(META_DROP,   "DELETE FROM meta WHERE key GLOB ?1")                                           \
     X(JOURNALS,    "SELECT id, name, create_rev, mod_rev, fragment_bytes, fragment_age_ms,"        \
                    " retention_ms, retention_bytes, write_head, content_end, max_clock,"           \
                    " log_start, open_begin, open_since_ms FROM journal ORDER BY name")             \
@@ -86,5 +87,9 @@ const char *jl_db_text(struct jl_db *db, enum jl_sql sql, int col); /* "" for nu
 int64_t jl_db_last_id(struct jl_db *db);
 /* 0 when absent. */
 MUST_USE int jl_db_meta(struct jl_db *db, const char *key, int64_t *out);
+/* The markers of a journal, kept among the meta values. Within a writing transaction: set, drop. */
+MUST_USE int jl_db_marks_set(struct jl_db *db, int64_t journal, const struct jc_marks *m);
+MUST_USE int jl_db_marks_get(struct jl_db *db, int64_t journal, struct jc_marks *out);
+MUST_USE int jl_db_marks_drop(struct jl_db *db, int64_t journal);
 /* SQLite's own check; E_CORRUPT with its words in why. */
 MUST_USE int jl_db_integrity(struct jl_db *db, char *why, size_t why_bytes);

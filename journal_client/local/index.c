@@ -57,6 +57,7 @@ static void add_line(struct jl_blocks *b, struct jl_sum *sum, const struct jc_do
         return;
     if (info->clock > sum->any_clock)
         sum->any_clock = info->clock;
+    jc_marks_take(&sum->marks, info, end);
     if (info->kind != JC_DOC_CONTENT)
         return;
     b->v[at].content = 1;

@@ -59,9 +59,10 @@ struct jl_blocks {
 
 /* What is known of a run of bytes as a whole. */
 struct jl_sum {
-    int64_t content_end; /* 0: no content */
-    uint64_t max_clock;  /* of content */
-    uint64_t any_clock;  /* of any document, for the file's time */
+    int64_t content_end;   /* 0: no content */
+    uint64_t max_clock;    /* of content */
+    uint64_t any_clock;    /* of any document, for the file's time */
+    struct jc_marks marks; /* known of the open fragment only */
 };
 
 struct jl_probe {

@@ -320,6 +320,7 @@ static int open_fragment(struct rec *r, const struct folder *fo)
         j->heads.content_end = f->sum.content_end;
     if (f->sum.max_clock > j->heads.max_clock)
         j->heads.max_clock = f->sum.max_clock;
+    (void)jc_marks_merge(&j->heads.marks, &f->sum.marks);
     if (j->renamed && !r->s->read_only)
         return jl_roll_finish(r->s, j);
     return 0;
@@ -330,7 +331,8 @@ static int recover_journal(struct rec *r)
     struct folder fo = {0};
     int err;
 
-    if ((err = load_fragments(r)) == 0 && (err = list_folder(r, &fo)) == 0 &&
+    if ((err = jl_db_marks_get(r->s->db, r->j->id, &r->j->heads.marks)) == 0 &&
+        (err = load_fragments(r)) == 0 && (err = list_folder(r, &fo)) == 0 &&
         (err = open_fragment(r, &fo)) == 0 && (err = mark_missing(r, &fo)) == 0)
         drop_orphans(r, &fo);
     jl_journal_set_first(r->j);
