@@ -90,14 +90,14 @@ class Journal:
     def write(self):
         """Appends what is pending, in pieces below the limit of a request."""
         body = b''.join(self.pending)
-        self.pending = []
+        self.pending, a = [], None
         while body:
             cut = len(body) if len(body) <= 16 << 20 else body.rindex(b'\n', 0, 16 << 20) + 1
             if cut == 0:
                 cut = body.index(b'\n') + 1
             a = self.call('POST', self.url('/content'), body[:cut])
             body = body[cut:]
-        if self.at:
+        if a is not None:
             assert a['end'] == self.at, (a, self.at)
         return self
 
