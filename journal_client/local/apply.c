@@ -3,6 +3,7 @@
  * A deletion commits first and removes files after; until they are gone the name lies in `trash`,
  * so that neither a crash nor a re-creation can meet old bytes.
  */
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "journal_client/local/db.h"
@@ -162,9 +163,11 @@ static int upsert(struct jl_store *s, const struct jc_spec *spec, int64_t revisi
 
 static int erase(struct jl_store *s, const char *name)
 {
-    const struct jl_journal *j = jl_of(jc_listing_find(s->listing, span_str(name)));
+    const struct jc_journal *item = jc_listing_find(s->listing, span_str(name));
     int err;
 
+    ASSERT(item != NULL); /* checked before */
+    const struct jl_journal *j = jl_of(item);
     if ((err = jl_db_run(s->db, JL_SQL_JOURNAL_DEL, "i", j->id)) < 0 ||
         (err = jl_db_run(s->db, JL_SQL_LABELS_DEL, "i", j->id)) < 0 ||
         (err = jl_db_run(s->db, JL_SQL_FRAGS_DEL, "i", j->id)) < 0 ||
@@ -230,7 +233,9 @@ static void publish(struct jl_store *s, const struct jc_listing *next, const str
     for (size_t i = 0; i < n; i++) {
         if (c[i].delete_name == NULL)
             continue;
-        struct jl_journal *j = jl_of(jc_listing_find(old, span_str(c[i].delete_name)));
+        const struct jc_journal *item = jc_listing_find(old, span_str(c[i].delete_name));
+        ASSERT(item != NULL);
+        struct jl_journal *j = jl_of(item);
         j->deleted = true;
         jl_wake_waiters(j, E_NOTFOUND);
         jl_end_followers(j, E_NOTFOUND);

@@ -76,7 +76,7 @@ static int check_closed(struct check *c, struct jl_frag *f)
         fault(c, "fragment %lld: its file is gone or has another size", (long long)f->begin);
         return 0;
     }
-    if ((err = jl_frag_pin(f, false, &fd)) < 0) {
+    if (jl_frag_pin(f, false, &fd) < 0) {
         fault(c, "fragment %lld: cannot be read", (long long)f->begin);
         return 0;
     }
@@ -126,7 +126,8 @@ static int check_orphans(struct check *c)
         return E_NOMEM;
     DIR *d = opendir(path);
     mem_free(path);
-    while (d != NULL && (e = readdir(d)) != NULL) {
+    while (d != NULL &&
+           (e = readdir(d)) != NULL) { // NOLINT(concurrency-mt-unsafe): nobody else has d
         int64_t begin, end;
         char sha1[41];
         bool known = false;

@@ -487,25 +487,24 @@ static void run_all(struct jl_store *s, struct jl_req_list *work)
     }
 }
 
+/* Waits for requests and takes them all. False: none is left and the store closes. */
+static bool take_work(struct jl_store *s, struct jl_req_list *work)
+{
+    STAILQ_INIT(work);
+    pthread_mutex_lock(&s->lock);
+    while (STAILQ_EMPTY(&s->queue) && !s->closing)
+        pthread_cond_wait(&s->work, &s->lock);
+    STAILQ_CONCAT(work, &s->queue);
+    pthread_mutex_unlock(&s->lock);
+    return !STAILQ_EMPTY(work);
+}
+
 void *jl_committer_main(void *store)
 {
     struct jl_store *s = store;
     struct jl_req_list work;
 
-    pthread_mutex_lock(&s->lock);
-    for (;;) {
-        if (!STAILQ_EMPTY(&s->queue)) {
-            STAILQ_INIT(&work);
-            STAILQ_CONCAT(&work, &s->queue);
-            pthread_mutex_unlock(&s->lock);
-            run_all(s, &work);
-            pthread_mutex_lock(&s->lock);
-        } else if (s->closing) {
-            break;
-        } else {
-            pthread_cond_wait(&s->work, &s->lock);
-        }
-    }
-    pthread_mutex_unlock(&s->lock);
+    while (take_work(s, &work))
+        run_all(s, &work);
     return NULL;
 }

@@ -110,12 +110,11 @@ static int open_handle(struct jl_store *s, struct jl_db *db)
     char uri[4352], wal[4352];
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI;
     int n = snprintf(wal, sizeof wal, "%s/sluice.db-wal", s->dir);
-    size_t at = 5;
+    size_t at = (size_t)snprintf(uri, sizeof uri, "file:");
 
     if (n < 0 || (size_t)n >= sizeof wal)
         return E_LIMIT;
     /* Each character that means something in a URI is escaped. */
-    memcpy(uri, "file:", 5);
     for (const char *p = s->dir; *p != '\0'; p++) {
         if (at + 64 > sizeof uri)
             return E_LIMIT;

@@ -155,7 +155,7 @@ int jl_remove_files(const char *folder, const char *suffix)
 
     if (d == NULL)
         return errno == ENOENT || errno == ENOTDIR ? 0 : err_from_errno(errno);
-    while ((e = readdir(d)) != NULL) {
+    while ((e = readdir(d)) != NULL) { // NOLINT(concurrency-mt-unsafe): nobody else has d
         size_t len = strlen(e->d_name);
         if (len < n || strcmp(e->d_name + len - n, suffix) != 0)
             continue;

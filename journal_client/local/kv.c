@@ -5,7 +5,7 @@
 
 static void kv_free(struct jl_req *rq)
 {
-    for (size_t i = 0; i < rq->u.kv.n; i++) {
+    for (size_t i = 0; rq->u.kv.list != NULL && i < rq->u.kv.n; i++) {
         mem_free((void *)(uintptr_t)rq->u.kv.list[i].key);
         mem_free((void *)(uintptr_t)rq->u.kv.list[i].value.p);
     }

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "journal_client/local/db.h"
@@ -39,7 +40,6 @@ static int load_fragments(struct rec *r)
 
     while (err == 0 && (err = jl_db_row(s->db, JL_SQL_FRAGMENTS)) == 1) {
         struct jl_frag *f;
-        err = 0;
         if (j->frags_n == cap) {
             cap = cap == 0 ? 16 : cap * 2;
             struct jl_frag **v = mem_realloc(j->frags, cap * sizeof(struct jl_frag *));
@@ -103,7 +103,7 @@ static int list_folder(struct rec *r, struct folder *fo)
     mem_free(path);
     if (d == NULL)
         return e_open == ENOENT || e_open == ENOTDIR ? 0 : err_from_errno(e_open);
-    while ((e = readdir(d)) != NULL) {
+    while ((e = readdir(d)) != NULL) { // NOLINT(concurrency-mt-unsafe): nobody else has d
         struct found f;
         if (!jl_name_parse(e->d_name, &f.begin, &f.end, f.sha1))
             continue;
@@ -286,9 +286,8 @@ static int scan_open(struct rec *r)
     if (f->begin == f->end)
         return 0;
     jl_sha_free(j->sha);
-    j->sha =
-        NULL; /* computed once more when it closes: the running state cannot be had from here */
-    if ((err = jl_frag_pin(f, false, &fd)) < 0)
+    j->sha = NULL; /* the running state cannot be had from here: read once more at the close */
+    if (jl_frag_pin(f, false, &fd) < 0)
         return corrupt(r, "the open fragment cannot be read", 0);
     err = jl_index_scan(fd, f->begin, f->end, &r->s->probe, &f->blocks, &f->sum,
                         j->renamed ? sha1 : NULL);
@@ -427,7 +426,6 @@ static int load_rows(struct jl_store *s, struct rows *rows, int64_t **begins)
 
     while (err == 0 && (err = jl_db_row(s->db, JL_SQL_JOURNALS)) == 1) {
         struct rec r = {.s = s};
-        err = 0;
         if (rows->n == rows->cap) {
             size_t cap = rows->cap == 0 ? 64 : rows->cap * 2;
             const struct jc_journal **v = mem_realloc(rows->v, cap * sizeof *v);
@@ -476,6 +474,7 @@ static int empty_trash(struct jl_store *s)
     }
 }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): written through struct rec
 int jl_recover(struct jl_store *s, char *why, size_t why_bytes)
 {
     struct rows rows = {0};
@@ -492,6 +491,7 @@ int jl_recover(struct jl_store *s, char *why, size_t why_bytes)
         return err;
     err = load_rows(s, &rows, &begins);
     for (size_t i = 0; i < rows.n && err == 0; i++) {
+        ASSERT(rows.v[i] != NULL);
         struct rec r = {.s = s,
                         .j = jl_of(rows.v[i]),
                         .open_begin = begins[i],

@@ -102,7 +102,7 @@ static int close_file(struct jl_store *s, struct jl_journal *j)
     char *to = NULL;
     int fd, err;
 
-    if ((err = jl_frag_pin(f, false, &fd)) < 0)
+    if (jl_frag_pin(f, false, &fd) < 0)
         return E_IO;
     int64_t mod_ms = jl_now_ms(s);
     int64_t clock_ms = jc_clock_unix_ms(f->sum.any_clock) + 1; /* rounded up: at least the clock */

@@ -49,7 +49,7 @@ int jl_sha_hex(struct jl_sha *h, char out[41])
 
     if (EVP_DigestFinal_ex(h->ctx, raw, &n) != 1 || n != 20)
         return E_NOMEM;
-    for (unsigned i = 0; i < 20; i++) {
+    for (size_t i = 0; i < 20; i++) {
         out[2 * i] = digits[raw[i] >> 4];
         out[2 * i + 1] = digits[raw[i] & 15];
     }
