@@ -1,9 +1,14 @@
 """A Kafka client of bytes: encodes any version of the read requests, decodes every byte of the answers, reads record
 batches. Written from the protocol's own definition, not from the server's tables, so that an error in those shows.
-Standard library only. Nothing is retried: what a test does not ask for does not happen."""
+Standard library only (crc32c where it is installed). Nothing is retried: what a test does not ask for does not happen."""
 import socket
 import struct
 import uuid as uuidlib
+
+try:
+    from crc32c import crc32c as _fast_crc    # a hundred times as fast as the loop below
+except ImportError:
+    _fast_crc = None
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_FETCH = 0, 1, 2, 3, 9
 FIND_COORDINATOR, JOIN_GROUP, API_VERSIONS, CREATE_TOPICS, EPOCH_END = 10, 11, 18, 19, 23
@@ -490,6 +495,8 @@ _CRC = _crc_table()
 
 
 def crc32c(b):
+    if _fast_crc:
+        return _fast_crc(b)
     c = 0xFFFFFFFF
     for x in b:
         c = _CRC[(c ^ x) & 255] ^ c >> 8

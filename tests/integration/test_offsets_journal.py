@@ -425,7 +425,9 @@ def test_a_compressed_topic_is_read_by_every_client(srv, topic, until, codec):
                 assert used == 0
             else:
                 assert used == CODECS[codec] and len(p['records']) < 60000, 'not compressed'
-    names = ['kcat', 'confluent-kafka', 'kafka-python', 'kafka-python-2.0', 'aiokafka', 'java-assign', 'franz-go', 'sarama', 'kafka-go', 'platformatic']
+    names = ['kcat', 'confluent-kafka', 'kafka-python', 'kafka-python-2.0', 'aiokafka', 'java-assign', 'franz-go', 'sarama', 'kafka-go']
+    if codec != 'zstd':
+        names.append('platformatic')    # has zstd from Node 22.15 on only
     if codec in ('none', 'gzip'):
         names.append('kafkajs-lowlevel')    # the other codecs are plug-ins there
     for client in names[:3] if QUICK else names:
