@@ -171,7 +171,7 @@ static int erase(struct jl_store *s, const char *name)
     if ((err = jl_db_run(s->db, JL_SQL_JOURNAL_DEL, "i", j->id)) < 0 ||
         (err = jl_db_run(s->db, JL_SQL_LABELS_DEL, "i", j->id)) < 0 ||
         (err = jl_db_run(s->db, JL_SQL_FRAGS_DEL, "i", j->id)) < 0 ||
-        (err = jl_db_marks_drop(s->db, j->id)) < 0)
+        (err = jl_db_marks_drop(s->db, j->id)) < 0 || (err = jl_seal_drop(s, j)) < 0)
         return err;
     return jl_db_run(s->db, JL_SQL_TRASH_ADD, "s", name);
 }

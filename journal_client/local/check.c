@@ -69,7 +69,7 @@ static int check_closed(struct check *c, struct jl_frag *f)
     struct jl_blocks b;
     struct jl_sum sum;
     struct stat st;
-    char sha1[41];
+    char sha1[41] = "";
     int fd, err;
 
     if (stat(f->path, &st) < 0 || st.st_size != f->end - f->begin) {
@@ -80,8 +80,12 @@ static int check_closed(struct check *c, struct jl_frag *f)
         fault(c, "fragment %lld: cannot be read", (long long)f->begin);
         return 0;
     }
-    err = jl_index_scan(fd, f->begin, f->end, &c->s->probe, &b, &sum, sha1);
+    struct jl_sha *sha = jl_sha_new();
+    err = sha == NULL ? E_NOMEM : jl_index_scan(fd, f->begin, f->end, &c->s->probe, &b, &sum, sha);
     jl_frag_unpin(f);
+    if (err == 0 && (err = jl_sha_hex(sha, sha1)) < 0)
+        jl_index_fini(&b);
+    jl_sha_free(sha);
     if (err == E_NOMEM)
         return err;
     if (err < 0) {
@@ -166,6 +170,8 @@ static int check_journal(struct check *c)
     }
     if (at >= 0 && at != j->open->begin)
         fault(c, "the open fragment does not adjoin at %lld", (long long)at);
+    if (j->damaged)
+        fault(c, "its open fragment differs from what was written");
     if (j->open->sum.content_end > content)
         content = j->open->sum.content_end;
     if (content == 0 ? j->heads.content_end != j->heads.log_start : j->heads.content_end != content)

@@ -144,18 +144,15 @@ static int scan_grow(struct scan *sc)
 }
 
 int jl_index_scan(int fd, int64_t begin, int64_t end, const struct jl_probe *probe,
-                  struct jl_blocks *b, struct jl_sum *sum, char *sha1)
+                  struct jl_blocks *b, struct jl_sum *sum, struct jl_sha *sha)
 {
     struct scan sc = {0};
-    struct jl_sha *sha = NULL;
     int64_t at = begin;   /* of the first byte in the buffer */
     int64_t read = begin; /* of the next byte to read */
     int err = 0;
 
     *b = (struct jl_blocks){.base = block_of(begin)};
     *sum = (struct jl_sum){0};
-    if (sha1 != NULL && (sha = jl_sha_new()) == NULL)
-        return E_NOMEM;
     while (read < end && err == 0) {
         if ((err = scan_grow(&sc)) < 0)
             break;
@@ -172,11 +169,8 @@ int jl_index_scan(int fd, int64_t begin, int64_t end, const struct jl_probe *pro
     }
     if (err == 0 && sc.n > 0)
         err = E_CORRUPT;
-    if (err == 0 && sha != NULL)
-        err = jl_sha_hex(sha, sha1);
     if (err < 0)
         jl_index_fini(b);
-    jl_sha_free(sha);
     mem_free(sc.buf);
     return err;
 }

@@ -43,6 +43,8 @@ MUST_USE int jl_open(const struct jc_local_opts *o, const struct jl_hooks *hooks
 MUST_USE int jl_open_idle(const struct jc_local_opts *o, const struct jl_hooks *hooks,
                           struct jl_store **out, char *why, size_t why_bytes);
 
+struct jl_sha;
+
 /* --- block index (index.c) ---
  * Entry i stands for block base + i. Built only from whole lines in order. */
 struct jl_block {
@@ -80,21 +82,23 @@ void jl_index_fini(struct jl_blocks *b);
  * Empty (start == stop) when there are none. */
 void jl_index_range(const struct jl_blocks *b, int64_t block, int64_t end, int64_t *start,
                     int64_t *stop);
-/* Reads a fragment's file and builds index, summary and, if asked (40 digits and a NUL), the SHA-1.
+/* Reads a fragment's file, builds index and summary, and feeds the digest (NULL: none).
  * E_CORRUPT: shorter than it should be, or the last line has no end. */
 MUST_USE int jl_index_scan(int fd, int64_t begin, int64_t end, const struct jl_probe *probe,
-                           struct jl_blocks *b, struct jl_sum *sum, char *sha1);
+                           struct jl_blocks *b, struct jl_sum *sum, struct jl_sha *sha);
 /* Sidecar file. Load: E_NOTFOUND, E_CORRUPT (both: scan instead). */
 MUST_USE int jl_index_save(const char *path, int64_t begin, int64_t end, const struct jl_blocks *b);
 MUST_USE int jl_index_load(const char *path, int64_t begin, int64_t end, struct jl_blocks *b);
 
 /* --- SHA-1 (sha.c) --- */
-struct jl_sha;
 MUST_USE struct jl_sha *jl_sha_new(void);
 void jl_sha_free(struct jl_sha *h);
 MUST_USE int jl_sha_reset(struct jl_sha *h);
 MUST_USE int jl_sha_add(struct jl_sha *h, struct span bytes);
+/* Ends the computation: only reset and free may follow. */
 MUST_USE int jl_sha_hex(struct jl_sha *h, char out[41]);
+/* The digest so far; more bytes may follow. */
+MUST_USE int jl_sha_peek(const struct jl_sha *h, char out[41]);
 
 /* --- fragments and their descriptors (frag.c) --- */
 TAILQ_HEAD(jl_frag_list, jl_frag);
@@ -158,10 +162,11 @@ struct jl_journal {
     struct jl_op_list waiters; /* reads blocked at the head */
     /* committer */
     struct jl_sha *sha; /* over the open fragment; NULL: to be computed from the file */
-    int broken;         /* E_*: takes no more appends until restart */
-    bool file_made;     /* the open file exists */
-    bool renamed;     /* the open file has its closed name, but the database does not say so yet */
-    int roll_err;     /* why the last try to record that failed */
+    bool damaged;   /* recovery found its open fragment to differ from what the last close sealed */
+    int broken;     /* E_*: takes no more appends until restart */
+    bool file_made; /* the open file exists */
+    bool renamed;   /* the open file has its closed name, but the database does not say so yet */
+    int roll_err;   /* why the last try to record that failed */
     int64_t since_ms; /* when its first byte was committed, Unix ms; 0: empty */
     bool in_group;
     int64_t tail; /* where the next part of the group begins */
@@ -365,6 +370,12 @@ MUST_USE int jl_remove_one(struct jl_store *s, struct jl_journal *j, size_t at);
 void jl_run_punch(struct jl_store *s, struct jl_req *rq);
 void jl_housekeeping(struct jl_store *s);
 int64_t jl_now_ms(const struct jl_store *s);
+
+/* seal.c: at a clean close the digest of each open fragment is kept, so that damage to it does not
+ * go unseen. Returns 1 when the seal for just this end exists and differs, 0, or E_*. */
+void jl_seal_all(struct jl_store *s);
+MUST_USE int jl_seal_drop(struct jl_store *s, const struct jl_journal *j);
+MUST_USE int jl_seal_compare(struct jl_store *s, const struct jl_journal *j, const char *sha1);
 
 /* recover.c */
 MUST_USE int jl_recover(struct jl_store *s, char *why, size_t why_bytes);

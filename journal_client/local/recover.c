@@ -275,28 +275,45 @@ static int check_file(struct rec *r, const struct folder *fo)
     return have > want ? cut_tail(r, have, want) : 0;
 }
 
-/* Index, summary and digest of the open fragment, by reading it once. */
-static int scan_open(struct rec *r)
+/* What its bytes are, against its name or the seal of the last clean close. */
+static int check_digest(struct rec *r)
 {
     struct jl_journal *j = r->j;
     struct jl_frag *f = j->open;
     char sha1[41];
+    int err;
+
+    if ((err = jl_sha_peek(j->sha, sha1)) < 0)
+        return err;
+    if (j->renamed && strcmp(sha1, f->sha1) != 0)
+        return corrupt(r, "the renamed fragment has another SHA-1", f->end - f->begin);
+    if ((err = jl_seal_compare(r->s, j, sha1)) <= 0)
+        return err;
+    /* Its lines still are lines: readers get them, the operator gets to know. */
+    log_event(LOG_ERROR, "store.damaged", LF_STR("journal", j->name), LF_INT("begin", f->begin),
+              LF_INT("end", f->end));
+    j->damaged = true;
+    return 0;
+}
+
+/* Index, summary and running digest of the open fragment, by reading it once. */
+static int scan_open(struct rec *r)
+{
+    struct jl_journal *j = r->j;
+    struct jl_frag *f = j->open;
     int fd, err;
 
     if (f->begin == f->end)
         return 0;
-    jl_sha_free(j->sha);
-    j->sha = NULL; /* the running state cannot be had from here: read once more at the close */
+    if (j->sha == NULL && (j->sha = jl_sha_new()) == NULL)
+        return E_NOMEM;
     if (jl_frag_pin(f, false, &fd) < 0)
         return corrupt(r, "the open fragment cannot be read", 0);
-    err = jl_index_scan(fd, f->begin, f->end, &r->s->probe, &f->blocks, &f->sum,
-                        j->renamed ? sha1 : NULL);
+    err = jl_index_scan(fd, f->begin, f->end, &r->s->probe, &f->blocks, &f->sum, j->sha);
     jl_frag_unpin(f);
     if (err == E_CORRUPT)
         return corrupt(r, "the committed end is not the end of a line", f->end - f->begin);
-    if (err == 0 && j->renamed && strcmp(sha1, f->sha1) != 0)
-        return corrupt(r, "the renamed fragment has another SHA-1", f->end - f->begin);
-    return err;
+    return err < 0 ? err : check_digest(r);
 }
 
 static int open_fragment(struct rec *r, const struct folder *fo)

@@ -24,20 +24,22 @@ int64_t jl_now_ms(const struct jl_store *s)
 static int final_sha(struct jl_journal *j, int fd, char out[41])
 {
     struct jl_frag *f = j->open;
-    int err;
-
-    if (j->sha != NULL) {
-        err = jl_sha_hex(j->sha, out);
-        jl_sha_free(j->sha); /* finished: of no use for more bytes */
-        j->sha = NULL;
-        return err;
-    }
     struct jl_blocks b;
     struct jl_sum sum;
-    err = jl_index_scan(fd, f->begin, f->end, &f->store->probe, &b, &sum, out);
-    if (err == 0)
+    int err;
+
+    if (j->sha == NULL) {
+        if ((j->sha = jl_sha_new()) == NULL)
+            return E_NOMEM;
+        err = jl_index_scan(fd, f->begin, f->end, &f->store->probe, &b, &sum, j->sha);
+        if (err < 0) {
+            jl_sha_free(j->sha);
+            j->sha = NULL;
+            return err;
+        }
         jl_index_fini(&b);
-    return err;
+    }
+    return jl_sha_peek(j->sha, out);
 }
 
 /* Content and times durable, before the name says that it is whole. */
@@ -196,7 +198,10 @@ int jl_roll_finish(struct jl_store *s, struct jl_journal *j)
     j->renamed = false;
     j->file_made = false;
     j->since_ms = 0;
-    j->sha = jl_sha_new(); /* NULL: computed from the file when it closes */
+    if (j->sha == NULL || jl_sha_reset(j->sha) < 0) {
+        jl_sha_free(j->sha);
+        j->sha = jl_sha_new(); /* NULL: computed from the file when it closes */
+    }
     return 0;
 out:
     mem_free(path);

@@ -41,6 +41,17 @@ int jl_sha_add(struct jl_sha *h, struct span bytes)
     return EVP_DigestUpdate(h->ctx, bytes.p, bytes.n) == 1 ? 0 : E_NOMEM;
 }
 
+int jl_sha_peek(const struct jl_sha *h, char out[41])
+{
+    struct jl_sha copy = {EVP_MD_CTX_new()};
+    int err = E_NOMEM;
+
+    if (copy.ctx != NULL && EVP_MD_CTX_copy_ex(copy.ctx, h->ctx) == 1)
+        err = jl_sha_hex(&copy, out);
+    EVP_MD_CTX_free(copy.ctx);
+    return err;
+}
+
 int jl_sha_hex(struct jl_sha *h, char out[41])
 {
     static const char digits[] = "0123456789abcdef";

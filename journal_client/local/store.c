@@ -322,6 +322,8 @@ static void jl_close(struct jc_store *store)
     if (s->committer_runs)
         pthread_join(s->committer, NULL);
     end_operations(s);
+    if (s->committer_runs)
+        jl_seal_all(s);
     jobpool_free(s->io); /* steps that were queued end their operations */
     pthread_mutex_lock(&s->lock);
     const struct jc_listing *last = s->listing;

@@ -121,6 +121,33 @@ static void lost_committed_bytes_are_corruption_with_a_clear_text(void **state)
     l->lab.s = NULL;
 }
 
+static void damage_to_the_growing_fragment_is_found_by_the_check(void **state)
+{
+    struct local_lab *l = *state;
+    const struct jc_journal *j = lab_create(&l->lab, "acme/a");
+    char path[1024];
+
+    assert_int_equal(lab_append(&l->lab, j, "one\ntwo\n"), 0);
+    jc_journal_unref(j);
+    ll_reopen(l); /* the digest goes on over a restart */
+    j = lab_find(&l->lab, "acme/a");
+    assert_int_equal(lab_append(&l->lab, j, "three\n"), 0);
+    jc_journal_unref(j);
+    ll_close(l);
+    assert_int_equal(jc_local_check(l->dir, lab_probe, NULL, ll_report, NULL), 0);
+    assert_true(ll_file(l, "open", "acme/a", "", path, sizeof path));
+    int fd = open(path, O_WRONLY);
+    assert_int_equal(pwrite(fd, "X", 1, 5), 1);
+    close(fd);
+    assert_int_equal(jc_local_check(l->dir, lab_probe, NULL, ll_no_report, NULL), 1);
+    ll_open(l); /* served, but not forgotten */
+    j = lab_find(&l->lab, "acme/a");
+    lab_expect_text(&l->lab, j, 0, "one\ntXo\nthree\n");
+    jc_journal_unref(j);
+    ll_close(l);
+    assert_int_equal(jc_local_check(l->dir, lab_probe, NULL, ll_no_report, NULL), 1);
+}
+
 static void a_folder_of_a_newer_format_is_refused(void **state)
 {
     struct local_lab *l = *state;
@@ -504,6 +531,7 @@ int main(void)
         T(what_was_answered_is_there_after_a_restart),
         T(a_torn_tail_is_cut),
         D(lost_committed_bytes_are_corruption_with_a_clear_text),
+        D(damage_to_the_growing_fragment_is_found_by_the_check),
         D(a_folder_of_a_newer_format_is_refused),
         T(a_closed_fragment_is_a_file_as_gazette_lays_it_out),
         T(fragments_close_by_size_and_never_split_an_append),
