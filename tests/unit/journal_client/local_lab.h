@@ -19,6 +19,7 @@ struct local_lab {
     struct jc_local_opts opts;
     /* faults; counted down by each call, 0 = this one fails */
     atomic_int write_in, sync_in, rename_in, commit_in;
+    atomic_int commit_fails; /* so many commits fail */
     atomic_int write_errno;
     atomic_bool short_writes;
     atomic_int syncs;
@@ -79,6 +80,10 @@ static inline int ll_commit(void *arg)
 {
     struct local_lab *l = arg;
 
+    if (atomic_load(&l->commit_fails) > 0) {
+        atomic_fetch_sub(&l->commit_fails, 1);
+        return E_NOSPACE;
+    }
     return ll_due(&l->commit_in) ? E_NOSPACE : 0;
 }
 
@@ -218,6 +223,34 @@ static inline int ll_punch(struct local_lab *l, const struct jc_journal *j, int6
     assert_int_equal(jc_local_punch(l->lab.s, j, begin, &l->lab.mb.ex, lab_on_done, &d), 0);
     lab_wait(&l->lab, &d.done);
     return d.err;
+}
+
+static inline void ll_run_tick(struct jl_store *s, struct jl_req *rq)
+{
+    jl_housekeeping(s);
+    jl_req_answer(rq, 0);
+}
+
+static inline void ll_tick_done(struct task *t)
+{
+    struct jl_req *rq = jl_req_of(t);
+
+    *(bool *)rq->arg = true;
+    jl_req_free(rq);
+}
+
+/* One round of housekeeping, behind all that was asked before. */
+static inline void ll_tick(struct local_lab *l)
+{
+    struct jl_store *s = jl_store_of(l->lab.s);
+    struct jl_req *rq;
+    bool done = false;
+
+    assert_int_equal(jl_req_new(s, &l->lab.mb.ex, ll_tick_done, &rq), 0);
+    rq->run = ll_run_tick;
+    rq->arg = &done;
+    assert_int_equal(jl_req_post(s, rq), 0);
+    lab_wait(&l->lab, &done);
 }
 
 /* Appends and closes the fragment; returns its begin. */

@@ -206,7 +206,7 @@ static void fragments_close_by_size_and_never_split_an_append(void **state)
     for (int i = 0; i < 4; i++)
         assert_int_equal(lab_append(&l->lab, j, "1234567\n"), 0);
     assert_int_equal(lab_append(&l->lab, j, "a line that is longer than a fragment\n"), 0);
-    lab_settle(&l->lab, 5);
+    ll_tick(l); /* a close comes after the answer */
     lab_frags(&l->lab, j, &x);
     assert_int_equal(x.n, 3);
     assert_int_equal(x.v[0].end, 16);
@@ -216,28 +216,20 @@ static void fragments_close_by_size_and_never_split_an_append(void **state)
     jc_journal_unref(j);
 }
 
-static void tick(struct local_lab *l)
-{
-    lab_settle(&l->lab, 60); /* housekeeping runs every few ms in these tests */
-}
-
 static void fragments_close_by_age(void **state)
 {
     struct local_lab *l = *state;
     const struct jc_spec spec = {.name = "acme/a", .fragment_age_ms = 5000};
     static struct lab_frags x;
 
-    ll_close(l);
-    l->opts.housekeeping_ms = 5;
-    ll_open(l);
     const struct jc_journal *j = lab_create_spec(&l->lab, &spec);
     assert_int_equal(lab_append(&l->lab, j, "x\n"), 0);
     atomic_fetch_add(&l->wall_ms, 4999);
-    tick(l);
+    ll_tick(l);
     lab_frags(&l->lab, j, &x);
     assert_true(x.n == 1 && x.v[0].open);
     atomic_fetch_add(&l->wall_ms, 1);
-    tick(l);
+    ll_tick(l);
     lab_frags(&l->lab, j, &x);
     assert_true(x.n == 1 && !x.v[0].open);
     jc_journal_unref(j);
@@ -250,9 +242,6 @@ static void retention_by_age_and_by_bytes_raises_log_start(void **state)
     const struct jc_spec size = {.name = "acme/size", .retention_bytes = 20};
     static struct lab_frags x;
 
-    ll_close(l);
-    l->opts.housekeeping_ms = 5;
-    ll_open(l);
     const struct jc_journal *a = lab_create_spec(&l->lab, &age);
     const struct jc_journal *b = lab_create_spec(&l->lab, &size);
     (void)ll_fragment(l, a, "C0001:x\nA0002:x\n"); /* ends in a hidden document */
@@ -260,7 +249,7 @@ static void retention_by_age_and_by_bytes_raises_log_start(void **state)
     (void)ll_fragment(l, a, "C0003:x\n");
     for (int i = 0; i < 4; i++)
         (void)ll_fragment(l, b, "C0001:x\n");
-    tick(l);
+    ll_tick(l);
     lab_frags(&l->lab, a, &x);
     assert_int_equal(x.n, 2);
     lab_frags(&l->lab, b, &x);
@@ -268,12 +257,12 @@ static void retention_by_age_and_by_bytes_raises_log_start(void **state)
     struct jc_heads h = lab_heads(&l->lab, b);
     assert_true(h.first == 16 && h.log_start == 16 && h.content_end == 32);
     atomic_fetch_add(&l->wall_ms, 500);
-    tick(l);
+    ll_tick(l);
     h = lab_heads(&l->lab, a);
     assert_int_equal(h.log_start, 8); /* the content, not the hidden rest (O7) */
     assert_int_equal(h.first, 16);
     atomic_fetch_add(&l->wall_ms, 5000);
-    tick(l);
+    ll_tick(l);
     h = lab_heads(&l->lab, a);
     assert_true(h.log_start == 24 && h.content_end == 24 && h.first == 24);
     assert_true(h.max_clock == 3);
@@ -429,8 +418,7 @@ static void a_deleted_journal_leaves_no_files_and_its_name_is_free(void **state)
     assert_int_equal(lab_append(&l->lab, a, "tail\n"), 0);
     assert_int_equal(lab_append(&l->lab, below, "other\n"), 0);
     assert_int_equal(lab_delete(&l->lab, "acme/a"), 0);
-    lab_settle(&l->lab, 20);
-    assert_int_equal(ll_flush(l), 0);
+    ll_tick(l); /* files go after the answer */
     assert_false(ll_file(l, "fragments", "acme/a", "0000", path, sizeof path) &&
                  strstr(path, "-0000000000000008-") != NULL);
     assert_false(ll_file(l, "open", "acme/a", "0000", path, sizeof path));
@@ -509,14 +497,11 @@ static void expired_keys_are_forgotten(void **state)
     struct local_lab *l = *state;
     int64_t now = atomic_load(&l->wall_ms);
 
-    ll_close(l);
-    l->opts.housekeeping_ms = 5;
-    ll_open(l);
     assert_int_equal(lab_kv_set(&l->lab, "soon", "v", now + 100), 0);
     assert_int_equal(lab_kv_get(&l->lab, "soon").err, 0);
     atomic_fetch_add(&l->wall_ms, 100);
     assert_int_equal(lab_kv_get(&l->lab, "soon").err, E_NOTFOUND);
-    tick(l);
+    ll_tick(l);
     atomic_fetch_sub(&l->wall_ms, 100); /* gone for good, not only hidden */
     assert_int_equal(lab_kv_get(&l->lab, "soon").err, E_NOTFOUND);
 }
