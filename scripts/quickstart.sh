@@ -77,31 +77,36 @@ if [ -n "$ONCE" ]; then
   exit 0
 fi
 
-say "The gateway runs. Paste into another terminal:"
+say "The gateway runs. Paste into another terminal, in $ROOT:"
 cat <<T
 
-  kcat      kcat -C -b $KAFKA -t $TOPIC -o beginning -e
+# kcat
+kcat -C -b $KAFKA -t $TOPIC -o beginning -e
 
-  Java      tests/lab/kt console-consumer --bootstrap-server $KAFKA --topic $TOPIC --partition 0 --offset earliest
-            (fetches Kafka's own tools by Maven; with a Kafka at hand: kafka-console-consumer.sh and the same flags)
+# Java: this fetches Kafka's own tools by Maven; with a Kafka at hand it is kafka-console-consumer.sh and the same flags
+tests/lab/kt console-consumer --bootstrap-server $KAFKA --topic $TOPIC --partition 0 --offset earliest
 
-  Python    python3 -m venv build/venv && build/venv/bin/pip -q install confluent-kafka
-            build/venv/bin/python - <<'PY'
-            from confluent_kafka import Consumer, TopicPartition, OFFSET_BEGINNING
-            c = Consumer({'bootstrap.servers': '$KAFKA', 'group.id': 'quickstart', 'enable.partition.eof': True})
-            c.assign([TopicPartition('$TOPIC', p, OFFSET_BEGINNING) for p in range(3)])
-            ends = 0
-            while ends < 3:
-                m = c.poll(5)
-                if m and not m.error(): print(m.partition(), m.offset(), m.value().decode())
-                else: ends += 1
-            PY
+# Python
+python3 -m venv build/venv && build/venv/bin/pip -q install confluent-kafka
+build/venv/bin/python - <<'PY'
+from confluent_kafka import Consumer, TopicPartition, OFFSET_BEGINNING
+c = Consumer({'bootstrap.servers': '$KAFKA', 'group.id': 'quickstart', 'enable.partition.eof': True})
+c.assign([TopicPartition('$TOPIC', p, OFFSET_BEGINNING) for p in range(3)])
+ends = 0
+while ends < 3:
+    m = c.poll(5)
+    if m and not m.error():
+        print(m.partition(), m.offset(), m.value().decode())
+    else:
+        ends += 1
+PY
 
-  More documents, while a consumer runs:
-            echo '{"order":"B-1","status":"placed"}' | $BIN publish $TOPIC --admin $ADMIN
+# One document more, while a consumer runs
+echo '{"order":"B-1","status":"placed"}' | build/release/sluice publish $TOPIC --admin $ADMIN
 
-  Look      $ADMIN/            $BIN topics --admin $ADMIN
+# What is there: the page $ADMIN/ and
+build/release/sluice topics --admin $ADMIN
 
-Ctrl-C stops it. The documents stay in ${DIR#"$ROOT"/}/data.
+Ctrl-C stops the server. The documents stay in ${DIR#"$ROOT"/}/data.
 T
 wait "$PID"
