@@ -67,6 +67,7 @@ bool cli_switch(const struct cli_values *v);
 /* The commands, one file each. */
 int cmd_serve(const struct cli_command *cmd, int argc, char **argv);
 int cmd_publish(const struct cli_command *cmd, int argc, char **argv);
+int cmd_backfill(const struct cli_command *cmd, int argc, char **argv);
 int cmd_collections(const struct cli_command *cmd, int argc, char **argv);
 int cmd_journals(const struct cli_command *cmd, int argc, char **argv);
 int cmd_topics(const struct cli_command *cmd, int argc, char **argv);

@@ -14,6 +14,12 @@ const struct cli_command cli_commands[] = {
      "Reads NDJSON (one document a line) or one JSON array. All documents of a batch become\n"
      "readable at once, or none; a bad line refuses its batch, is named, and ends the command.",
      cmd_publish},
+    {"backfill", "begin|complete|status COLLECTION", "Hides what a collection holds; see its state",
+     "begin hides all documents published before it, in all partitions at once; complete says "
+     "that\n"
+     "the collection is whole again. A complete without an active backfill is ignored, with a\n"
+     "warning and exit code 0.",
+     cmd_backfill},
     {"collections", "", "Lists collections", NULL, cmd_collections},
     {"journals", "", "Lists journals", NULL, cmd_journals},
     {"topics", "", "Lists topics and their partitions", NULL, cmd_topics},

@@ -211,6 +211,9 @@ static const struct verb {
     {ADMIN_COLLECTIONS, EVHTTP_REQ_GET, false, admin_get_collections},
     {ADMIN_COLLECTION, EVHTTP_REQ_GET, false, admin_get_collections},
     {ADMIN_DOCUMENTS, EVHTTP_REQ_POST, false, admin_post_documents},
+    {ADMIN_BACKFILL, EVHTTP_REQ_GET, false, admin_get_backfill},
+    {ADMIN_BACKFILL_BEGIN, EVHTTP_REQ_POST, false, admin_post_backfill},
+    {ADMIN_BACKFILL_COMPLETE, EVHTTP_REQ_POST, false, admin_post_backfill},
     {ADMIN_JOURNALS, EVHTTP_REQ_GET, false, admin_get_journals},
     {ADMIN_JOURNAL, EVHTTP_REQ_GET, false, admin_get_journal},
     {ADMIN_JOURNAL, EVHTTP_REQ_PUT, true, admin_put_journal},
@@ -376,7 +379,7 @@ int admin_http_start(const struct admin_host *host, struct event_base *base,
     evhttp_set_gencb(a->http, on_request, a);
     if ((err = bind_socket(a, why, why_bytes)) < 0)
         goto out;
-    if ((err = start_publisher(a)) < 0) {
+    if ((err = start_publisher(a)) < 0 || (err = admin_backfill_start(a)) < 0) {
         (void)snprintf(why, why_bytes, "the publisher cannot start: %s", err_text(err));
         goto out;
     }
@@ -410,6 +413,7 @@ void admin_http_drain(struct admin_http *a)
     if (a->bound != NULL)
         evhttp_del_accept_socket(a->http, a->bound);
     a->bound = NULL;
+    backfills_drain(a->backfills);
     end_calls(a, false);
 }
 
@@ -428,6 +432,7 @@ void admin_http_free(struct admin_http *a)
         evhttp_free(a->http); /* closes the listener and all connections */
     while (a->publisher != NULL && publisher_busy(a->publisher) > 0)
         (void)mailbox_wait(a->host.control, 1000);
+    admin_backfill_stop(a);
     for (int i = 0; a->busy > 0 && i < LAST_WAITS; i++) /* callbacks of the store and of the view */
         (void)mailbox_wait(a->host.control, 100);
     if (a->busy > 0) { /* somebody broke the promise to call back: rather a leak than a crash */

@@ -11,25 +11,29 @@
 #include "base/arena.h"
 #include "base/writer.h"
 #include "gateway/admin_http.h"
+#include "gateway/backfill.h"
 
 /* --- targets (admin_path.c, pure) --- */
 
 enum admin_route {
-    ADMIN_STATUS,      /* / */
-    ADMIN_HEALTHZ,     /* /healthz */
-    ADMIN_READYZ,      /* /readyz */
-    ADMIN_METRICS,     /* /metrics */
-    ADMIN_COLLECTIONS, /* /v1/collections */
-    ADMIN_COLLECTION,  /* /v1/collections/{name} */
-    ADMIN_DOCUMENTS,   /* /v1/collections/{name}/documents */
-    ADMIN_JOURNALS,    /* /v1/journals */
-    ADMIN_JOURNAL,     /* /v1/journals/{name} */
-    ADMIN_CONTENT,     /* /v1/journals/{name}/content */
-    ADMIN_CLOSE,       /* /v1/journals/{name}/close */
-    ADMIN_FRAGMENTS,   /* /v1/journals/{name}/fragments */
-    ADMIN_TOPICS,      /* /v1/topics */
-    ADMIN_TOPIC,       /* /v1/topics/{name} */
-    ADMIN_CONNECTIONS, /* /v1/connections */
+    ADMIN_STATUS,            /* / */
+    ADMIN_HEALTHZ,           /* /healthz */
+    ADMIN_READYZ,            /* /readyz */
+    ADMIN_METRICS,           /* /metrics */
+    ADMIN_COLLECTIONS,       /* /v1/collections */
+    ADMIN_COLLECTION,        /* /v1/collections/{name} */
+    ADMIN_DOCUMENTS,         /* /v1/collections/{name}/documents */
+    ADMIN_BACKFILL,          /* /v1/collections/{name}/backfill */
+    ADMIN_BACKFILL_BEGIN,    /* /v1/collections/{name}/backfill/begin */
+    ADMIN_BACKFILL_COMPLETE, /* /v1/collections/{name}/backfill/complete */
+    ADMIN_JOURNALS,          /* /v1/journals */
+    ADMIN_JOURNAL,           /* /v1/journals/{name} */
+    ADMIN_CONTENT,           /* /v1/journals/{name}/content */
+    ADMIN_CLOSE,             /* /v1/journals/{name}/close */
+    ADMIN_FRAGMENTS,         /* /v1/journals/{name}/fragments */
+    ADMIN_TOPICS,            /* /v1/topics */
+    ADMIN_TOPIC,             /* /v1/topics/{name} */
+    ADMIN_CONNECTIONS,       /* /v1/connections */
 };
 
 struct admin_param {
@@ -75,6 +79,8 @@ struct admin_http {
     struct evhttp_bound_socket *bound;
     uint16_t port;
     struct publisher *publisher;
+    struct backfills *backfills;
+    struct event *backfill_tick;
     bool draining;
     struct admin_calls calls;
     size_t busy;   /* calls */
@@ -92,7 +98,8 @@ struct admin_rq {
 typedef void admin_handler(struct admin_rq *rq);
 admin_handler admin_get_status, admin_get_healthz, admin_get_readyz, admin_get_metrics,
     admin_get_collections, admin_get_journals, admin_get_journal, admin_get_content,
-    admin_get_topics, admin_get_connections, admin_post_documents;
+    admin_get_topics, admin_get_connections, admin_post_documents, admin_get_backfill,
+    admin_post_backfill; /* begin and complete */
 /* admin_operator.c: raw journals, only with config->journal_admin */
 admin_handler admin_post_content, admin_put_journal, admin_delete_journal, admin_post_close,
     admin_delete_fragments;
@@ -102,6 +109,11 @@ void admin_call_remove(struct admin_call *call);
 /* An admin_call's end() for calls that the store ends soon by itself: a drain waits, closing takes
  * the request away (call->req is NULL then). */
 void admin_call_let_go(struct admin_call *call, bool closing);
+
+/* admin_backfill.c. Stop waits for what the store was given, draining the control mailbox; before
+ * the publisher ends. */
+MUST_USE int admin_backfill_start(struct admin_http *a);
+void admin_backfill_stop(struct admin_http *a);
 
 /* Before the last bytes of an answer are handed to evhttp: a drain then waits until they left. */
 void admin_sending(struct admin_http *a, struct evhttp_request *req);
@@ -117,6 +129,18 @@ void admin_reply_error(struct admin_http *a, struct evhttp_request *req, int sta
 struct blob *admin_take_body(struct evhttp_request *req);
 const char *admin_header(struct evhttp_request *req, const char *name);
 void admin_add_header(struct evhttp_request *req, const char *name, const char *value);
+
+/* admin_spec.c, pure: what an operator sends for a journal. Everything in it is borrowed from name,
+ * from now and from the arena. */
+struct admin_spec {
+    struct jc_spec spec;
+    int64_t expect_mod_revision; /* -1: absent, nothing is compared */
+};
+
+/* now: the journal as it is, whose values absent members keep; NULL: it is to be made. E_INVALID
+ * with the reason in *why (static text), E_NOMEM. */
+MUST_USE int admin_spec_parse(struct span json, const char *name, const struct jc_journal *now,
+                              struct arena *a, struct admin_spec *out, const char **why);
 
 #define ADMIN_JSON      "application/json"
 #define ADMIN_REPLY_MAX ((size_t)256 << 20)

@@ -119,6 +119,28 @@ static bool match_named(struct span path, const char *kind, const char *suffix,
     return path.n > 0;
 }
 
+/* The longer words first: "/backfill" alone is one, too. */
+static bool match_collection(struct span path, struct admin_target *out, struct span *name)
+{
+    static const struct {
+        const char *suffix;
+        enum admin_route route;
+    } rows[] = {
+        {"/documents", ADMIN_DOCUMENTS},
+        {"/backfill/begin", ADMIN_BACKFILL_BEGIN},
+        {"/backfill/complete", ADMIN_BACKFILL_COMPLETE},
+        {"/backfill", ADMIN_BACKFILL},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (match_named(path, "/v1/collections", rows[i].suffix, ADMIN_COLLECTIONS,
+                        ADMIN_COLLECTION, rows[i].route, out, name) &&
+            out->route == rows[i].route)
+            return true;
+    return match_named(path, "/v1/collections", NULL, ADMIN_COLLECTIONS, ADMIN_COLLECTION,
+                       ADMIN_COLLECTION, out, name);
+}
+
 static bool match_journal(struct span path, struct admin_target *out, struct span *name)
 {
     static const struct {
@@ -158,9 +180,7 @@ static bool match(struct span path, struct admin_target *out, struct span *name)
             return true;
         }
     }
-    return match_named(path, "/v1/collections", "/documents", ADMIN_COLLECTIONS, ADMIN_COLLECTION,
-                       ADMIN_DOCUMENTS, out, name) ||
-           match_journal(path, out, name) ||
+    return match_collection(path, out, name) || match_journal(path, out, name) ||
            match_named(path, "/v1/topics", NULL, ADMIN_TOPICS, ADMIN_TOPIC, ADMIN_TOPIC, out, name);
 }
 

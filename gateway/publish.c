@@ -21,11 +21,32 @@ static void call_start(struct task *t);
 /* --- producer id
  * ------------------------------------------------------------------------------------- */
 
+static void run_wait(struct task *t)
+{
+    struct publisher_wait *w =
+        (struct publisher_wait *)(void *)((char *)t - offsetof(struct publisher_wait, task));
+
+    w->done(w);
+}
+
+static void answer_wait(struct publisher *p, struct publisher_wait *w, int err)
+{
+    w->err = err;
+    memcpy(w->id, p->producer, sizeof w->id);
+    w->task.run = run_wait;
+    mailbox_post(p->opts.home, &w->task);
+}
+
 static void producer_ready(struct publisher *p, int err)
 {
     struct publish_call *c, *next;
+    struct publisher_wait *w;
 
     p->producer_state = err == 0 ? PRODUCER_KNOWN : PRODUCER_UNKNOWN;
+    while ((w = STAILQ_FIRST(&p->waits)) != NULL) {
+        STAILQ_REMOVE_HEAD(&p->waits, link);
+        answer_wait(p, w, err);
+    }
     for (c = LIST_FIRST(&p->calls); c != NULL; c = next) {
         next = LIST_NEXT(c, link);
         if (!c->waiting)
@@ -94,6 +115,17 @@ static void producer_ask(struct publisher *p)
     p->producer_state = PRODUCER_ASKED;
     if ((err = s->ops->kv_get(s, KV_PRODUCER, &p->opts.home->ex, on_producer_get, p)) < 0)
         producer_ready(p, err);
+}
+
+void publisher_need_producer(struct publisher *p, struct publisher_wait *w)
+{
+    if (p->producer_state == PRODUCER_KNOWN) {
+        answer_wait(p, w, 0);
+        return;
+    }
+    STAILQ_INSERT_TAIL(&p->waits, w, link);
+    if (p->producer_state == PRODUCER_UNKNOWN)
+        producer_ask(p);
 }
 
 /* --- requests
@@ -234,6 +266,7 @@ int publisher_new(const struct publisher_opts *opts, struct publisher **out)
         return E_NOMEM;
     p->opts = *opts;
     LIST_INIT(&p->calls);
+    STAILQ_INIT(&p->waits);
     if (p->opts.partitions == 0)
         p->opts.partitions = 1;
     if (p->opts.max_body_bytes == 0)

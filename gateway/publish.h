@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/blob.h"
 #include "base/executor.h"
@@ -74,6 +75,20 @@ MUST_USE int publisher_new(const struct publisher_opts *opts, struct publisher *
  * (E_NOMEM): nothing was started and done is not called. */
 MUST_USE int publisher_post(struct publisher *p, const struct publish_req *rq, publish_fn *done,
                             void *arg);
+
+/* Somebody who needs the store's producer id; owned by who asks, until done. */
+struct publisher_wait {
+    STAILQ_ENTRY(publisher_wait) link;
+    struct task task; /* the publisher's */
+    int err;
+    uint8_t id[6];
+    void (*done)(struct publisher_wait *w); /* err and id are set; may free w */
+};
+STAILQ_HEAD(publisher_waits, publisher_wait);
+
+/* Reads the id, or makes it when the store has none. done comes later, on the home thread. Does not
+ * count as busy. */
+void publisher_need_producer(struct publisher *p, struct publisher_wait *w);
 /* Requests that were not answered yet. */
 size_t publisher_busy(const struct publisher *p);
 /* The last listing of the store, borrowed for the event; NULL before the first arrived. */

@@ -304,7 +304,8 @@ uint64_t pub_stamp(struct pub_parsed *p, const uint8_t producer[6], struct jc_tx
     struct jc_uuid u = {.flags = JC_FLAG_CONTINUE};
 
     memcpy(u.producer, producer, sizeof u.producer);
-    u.clock = jc_txn_clock_begin(clock);
+    (void)jc_txn_clock_begin(clock);
+    u.clock = jc_txn_clock_pass(clock, p->above);
     for (size_t i = 0; i < p->docs_n; i++) {
         if (i > 0)
             u.clock = jc_txn_clock_tick(clock);

@@ -19,6 +19,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "gateway/backfill.h"
 #include "gateway/metrics.h"
 
 #define MAX_ATTEMPTS 5
@@ -184,8 +185,12 @@ static void call_idem_ask(struct publish_call *c)
 static int call_prepare(struct jc_txn *txn, struct jc_txn_clock *clock)
 {
     struct publish_call *c = txn->arg;
-    uint64_t ack = pub_stamp(&c->parsed, c->p->producer, clock);
     struct span json;
+    uint64_t ack;
+
+    /* A label that another writer's faster clock made must not hide what is published after it. */
+    c->parsed.above = c->layout->truncated_at;
+    ack = pub_stamp(&c->parsed, c->p->producer, clock);
 
     wr_fini(&c->answer);
     wr_init(&c->answer, PUB_ANSWER_MAX);
@@ -366,7 +371,7 @@ static void call_created(void *arg, int err, int64_t revision)
         pub_call_fail(c, "creating the collection", err);
 }
 
-static void call_create(struct publish_call *c)
+static void call_create_journals(struct publish_call *c)
 {
     struct jc_store *s = c->p->opts.store;
     const char *why;
@@ -383,6 +388,35 @@ static void call_create(struct publish_call *c)
         return;
     }
     err = s->ops->apply(s, c->specs->changes, c->specs->n, &c->p->opts.home->ex, call_created, c);
+    if (err < 0)
+        pub_call_fail(c, "creating the collection", err);
+}
+
+static void call_on_backfill(void *arg, int err, struct span value)
+{
+    struct publish_call *c = arg;
+    struct backfill_state state = {0};
+
+    if (err == 0)
+        err = backfill_state_parse(value, &state);
+    if (err < 0 && err != E_NOTFOUND && err != E_CORRUPT) {
+        pub_call_fail(c, "creating the collection", err);
+        return;
+    }
+    c->layout->truncated_at = state.begin;
+    call_create_journals(c);
+}
+
+/* The collection may have been there before and back-filled since: its new journals are born with
+ * the label. */
+static void call_create(struct publish_call *c)
+{
+    struct jc_store *s = c->p->opts.store;
+    char *key = backfill_key(c->collection);
+    int err =
+        key == NULL ? E_NOMEM : s->ops->kv_get(s, key, &c->p->opts.home->ex, call_on_backfill, c);
+
+    mem_free(key);
     if (err < 0)
         pub_call_fail(c, "creating the collection", err);
 }

@@ -57,7 +57,8 @@ struct publisher {
     size_t in_flight_bytes;
     uint8_t producer[6];
     enum { PRODUCER_UNKNOWN, PRODUCER_ASKED, PRODUCER_KNOWN } producer_state;
-    bool producer_written; /* the answer of kv_get is to be that of our own kv_set */
+    struct publisher_waits waits; /* others who need the id */
+    bool producer_written;        /* the answer of kv_get is to be that of our own kv_set */
 };
 
 /* Sends the call's task to an executor, to go on with run. */

@@ -27,7 +27,9 @@ struct pub_layout {
     struct sc_key *key;               /* NULL: documents are routed by a hash of their text */
     char *pointers[PUBLISH_MAX_KEYS]; /* of the key, decoded; own */
     size_t pointers_n;
-    bool planned; /* the journals do not exist yet */
+    bool planned;          /* the journals do not exist yet */
+    uint64_t truncated_at; /* the highest label of that name: documents are stamped above it, and
+                              planned journals are born with it; 0: none */
     size_t n;
     struct pub_part parts[]; /* by rising begin; only those with a legal range */
 };
@@ -102,6 +104,7 @@ struct pub_out {
 
 /* Owner: one publish call; filled by its job. */
 struct pub_parsed {
+    uint64_t above; /* all clocks are to be higher than this one, if they can */
     size_t docs_n;
     size_t docs_cap;
     struct pub_doc *docs;
@@ -124,8 +127,9 @@ struct pub_limits {
 MUST_USE int pub_parse(struct span body, enum publish_form form, const struct pub_layout *l,
                        const struct pub_limits *limits, struct pub_parsed *out);
 void pub_parsed_fini(struct pub_parsed *p);
-/* Writes the UUIDs of all documents and ACKs: one reading of the clock, then a tick a document, in
- * body order, then one for the ACKs. Returns the ACKs' clock. Needs docs_n > 0. */
+/* Writes the UUIDs of all documents and ACKs: one reading of the clock, taken above p->above, then
+ * a tick a document, in body order, then one for the ACKs. Returns the ACKs' clock. Needs docs_n >
+ * 0. */
 uint64_t pub_stamp(struct pub_parsed *p, const uint8_t producer[6], struct jc_txn_clock *clock);
 
 /* --- answers --- */

@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "gateway/backfill.h"
 
 /* --- index of a listing
  * ----------------------------------------------------------------------------- */
@@ -252,6 +253,7 @@ static int layout_add(struct pub_layout *l, const struct jc_journal *j, size_t i
                       const char **why)
 {
     struct pub_part *part = &l->parts[l->n];
+    struct backfill_label label;
     uint32_t begin, end;
 
     if (range_label(&j->spec, JC_LABEL_KEY_BEGIN, 0, &begin) < 0 ||
@@ -266,6 +268,9 @@ static int layout_add(struct pub_layout *l, const struct jc_journal *j, size_t i
     part->end = end;
     part->index = index;
     l->n++;
+    backfill_label_of(&j->spec, &label);
+    if (label.clock > l->truncated_at)
+        l->truncated_at = label.clock;
     return 0;
 }
 
@@ -450,6 +455,13 @@ static int specs_part(struct pub_specs *s, const struct pub_layout *l, size_t i,
     for (size_t p = 0; p < l->pointers_n; p++)
         labels[k++] = (struct jc_label){arena_printf(s->strings, PUB_LABEL_KEY "%zu", p),
                                         label_encode(s->strings, l->pointers[p])};
+    if (l->truncated_at != 0) {
+        char clock[17];
+
+        num_hex16(l->truncated_at, clock);
+        labels[k++] =
+            (struct jc_label){JC_LABEL_TRUNCATED_AT, arena_printf(s->strings, "%s", clock)};
+    }
     for (size_t p = 0; p < k; p++)
         if (labels[p].name == NULL || labels[p].value == NULL)
             return E_NOMEM;
@@ -469,7 +481,7 @@ int pub_specs_new(const struct pub_layout *l, struct pub_specs **out, const char
     if (s == NULL)
         return E_NOMEM;
     s->n = l->n;
-    s->labels_each = 4 + l->pointers_n;
+    s->labels_each = 5 + l->pointers_n;
     if ((s->strings = mem_zalloc(sizeof *s->strings)) == NULL)
         goto out;
     arena_init(s->strings, (size_t)64 << 20);

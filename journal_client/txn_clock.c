@@ -23,10 +23,23 @@ uint64_t jc_txn_clock_begin(struct jc_txn_clock *c)
     uint64_t now;
 
     c->reads++;
-    if (jc_clock_from_unix_ns(clock_wall_ns(c->source), &now) < 0 || now <= c->last)
+    if (jc_clock_from_unix_ns(clock_wall_ns(c->source), &now) < 0)
+        now = 0;
+    c->reading = now;
+    if (now <= c->last)
         return jc_txn_clock_tick(c);
     c->last = now;
     return now;
+}
+
+uint64_t jc_txn_clock_pass(struct jc_txn_clock *c, uint64_t floor)
+{
+    uint64_t from = c->reading != 0 ? c->reading : c->last;
+
+    if (floor < c->last || floor - from > JC_CLOCK_AHEAD)
+        return c->last;
+    c->last = floor;
+    return jc_txn_clock_tick(c);
 }
 
 void jc_txn_clock_observe(struct jc_txn_clock *c, uint64_t seen)
