@@ -38,6 +38,10 @@ echo "integration: set up in $(( $(date +%s) - START )) s"
 
 if [ $# -gt 0 ]; then SUITES=("$@"); else
   SUITES=(lifecycle offsets_basic offsets_journal bad_input real_data kill9 million lab)
+  for f in test_*.py; do    # and those that came later
+    f=${f#test_}; f=${f%.py}
+    [[ " ${SUITES[*]} " == *" $f "* ]] || SUITES+=("$f")
+  done
 fi
 bad=0
 for s in "${SUITES[@]}"; do

@@ -1,14 +1,14 @@
 """How much to do. Three settings, read from the environment:
 
 SLUICE_TEST_LONG=1        everything at the size that the issue asks for (1,000,000 documents, 200 kills, ...)
-SLUICE_TEST_PROFILE       quick: the smallest sizes, slow clients left out; ci (default)
-SLUICE_TEST_BUDGET        seconds for the integration tests together (default 1200); sizes of the ci profile grow and
-                          shrink with it
+SLUICE_TEST_PROFILE       quick: the smallest sizes, slow clients left out; anything else: the middle sizes
+SLUICE_TEST_BUDGET        seconds for the integration tests together (default 1200); middle sizes grow and shrink
+                          with it
 """
 import os
 
 LONG = os.environ.get('SLUICE_TEST_LONG') == '1'
-PROFILE = 'long' if LONG else os.environ.get('SLUICE_TEST_PROFILE') or 'ci'
+PROFILE = 'long' if LONG else os.environ.get('SLUICE_TEST_PROFILE') or 'full'
 BUDGET = float(os.environ.get('SLUICE_TEST_BUDGET') or 1200)
 QUICK = PROFILE == 'quick'
 
