@@ -182,7 +182,7 @@ static void announce(const struct server *sv, const struct gw_ports *ports)
     const struct gw_config *gw = &sv->config.gw;
 
     for (size_t i = 0; i < gw->kafka_n; i++)
-        print_listener(sv, "Kafka", "", &gw->kafka[i], i == 0 ? ports->kafka : gw->kafka[i].port);
+        print_listener(sv, "Kafka", "", &gw->kafka[i], gateway_kafka_port(sv->gw, i));
     print_listener(sv, "admin", "http://", &gw->admin, ports->admin);
     (void)fflush(stdout);
 }

@@ -152,6 +152,12 @@ static void check_words(const struct config *c, struct config_faults *faults)
         config_fault(faults, "data-dir", "a folder is needed");
 }
 
+static const struct gw_repair local_repair = {
+    .flush = jc_local_flush,
+    .remove_fragments = jc_local_remove_fragments,
+    .punch = jc_local_punch,
+};
+
 int serve_config_make(const struct config *c, struct serve_config *out,
                       struct config_faults *faults)
 {
@@ -181,6 +187,7 @@ int serve_config_make(const struct config *c, struct serve_config *out,
     out->gw.drain_ms = c->drain_timeout;
     out->gw.max_fetch_sessions = (unsigned)c->max_fetch_sessions;
     out->gw.journal_admin = c->journal_admin;
+    out->gw.repair = &local_repair;
     out->gw.cluster_id = c->cluster_id[0] != '\0' ? c->cluster_id : NULL;
     out->store = (struct jc_local_opts){
         .dir = c->data_dir,

@@ -6,6 +6,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct executor;   /* base/executor.h */
+struct jc_journal; /* journal_client/spec.h */
+struct jc_store;
+
+/* What only some stores can do for an operator. Each is asynchronous: done is called once, on ex;
+ * a negative return starts nothing. */
+struct gw_repair {
+    /* closes the open fragments of all journals */
+    int (*flush)(struct jc_store *s, struct executor *ex, void (*done)(void *arg, int err),
+                 void *arg);
+    /* removes the closed fragments that end at or below end, as retention does */
+    int (*remove_fragments)(struct jc_store *s, const struct jc_journal *j, int64_t end,
+                            struct executor *ex, void (*done)(void *arg, int err), void *arg);
+    /* removes the closed fragment that begins there, which leaves a hole; E_NOTFOUND */
+    int (*punch)(struct jc_store *s, const struct jc_journal *j, int64_t begin, struct executor *ex,
+                 void (*done)(void *arg, int err), void *arg);
+};
+
 struct gw_listen {
     const char *host; /* numeric address or name to bind */
     uint16_t port;    /* 0 = any free port */
@@ -39,7 +57,8 @@ struct gw_config {
         stall_ms; /* a started frame, or an unread answer, without progress for so long closes */
     int64_t drain_ms; /* how long a stop waits for running requests */
     unsigned max_fetch_sessions;
-    bool journal_admin;     /* the admin listener may write raw journals and change their specs */
+    bool journal_admin; /* the admin listener may write raw journals and change their specs */
+    const struct gw_repair *repair; /* of this store; NULL: it can do none of that */
     bool read_only_catalog; /* a catalog is given: unknown collections are not created by publish */
     const char *cluster_id; /* Metadata, DescribeCluster; stable over restarts */
 };
