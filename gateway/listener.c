@@ -166,18 +166,24 @@ int listener_check(const struct gw_config *config, char *why, size_t why_bytes)
     return 0;
 }
 
-/* Takes the connection that cannot be served and closes it. False: not even that was possible. */
-static bool turn_away(struct listener *l)
+/* Takes the connection that cannot be served and closes it. E_NOTFOUND: nobody is there (without a
+ * descriptor to spare the kernel does not even look). E_LIMIT: not even that was possible. */
+static int turn_away(struct listener *l)
 {
+    int err = 0;
+
     if (l->reserve < 0)
-        return false;
+        return E_LIMIT;
     close(l->reserve);
     int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd >= 0)
+    if (fd >= 0) {
         close(fd);
+        metric_add(M_CONNECTIONS_REFUSED, 1);
+    } else {
+        err = errno == EAGAIN || errno == EWOULDBLOCK ? E_NOTFOUND : E_LIMIT;
+    }
     l->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    metric_add(M_CONNECTIONS_REFUSED, 1);
-    return fd >= 0 && l->reserve >= 0;
+    return l->reserve < 0 ? E_LIMIT : err;
 }
 
 static void pause_accept(struct listener *l)
@@ -218,8 +224,11 @@ static void on_accept(evutil_socket_t ignored, short what, void *arg)
             continue;
         if (errnum == EAGAIN || errnum == EWOULDBLOCK)
             return;
+        int err = errnum == EMFILE || errnum == ENFILE ? turn_away(l) : E_LIMIT;
+        if (err == E_NOTFOUND)
+            return;
         log_peer(LOG_WARN, "listener.accept_failed", LF_ERRNO(errnum), LF_UINT("port", l->port));
-        if ((errnum == EMFILE || errnum == ENFILE) && turn_away(l))
+        if (err == 0)
             continue;
         pause_accept(l);
         return;
