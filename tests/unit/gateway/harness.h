@@ -91,7 +91,8 @@ static inline void harness_init(struct harness *h)
     assert_int_equal(mailbox_init(&h->control), 0);
     assert_int_equal(worker_init(&h->w, 0, &h->shared), 0);
     arena_init(&h->arena, 256 * 1024 * 1024);
-    const struct view_build_opts opts = {&h->fs->base, &h->control, harness_on_view, h};
+    const struct view_build_opts opts = {
+        .store = &h->fs->base, .mb = &h->control, .on_view = harness_on_view, .arg = h};
     assert_int_equal(view_build_start(&opts, &h->vb), 0);
 }
 

@@ -21,7 +21,10 @@ static int teardown(void **state)
 /* The gateway stops and comes again on the same store. */
 static void restart(struct harness *h)
 {
-    const struct view_build_opts opts = {&h->fs->base, &h->control, harness_on_view, h};
+    const struct view_build_opts opts = {.store = &h->fs->base,
+                                         .mb = &h->control,
+                                         .on_view = harness_on_view,
+                                         .arg = h};
 
     view_build_stop(h->vb);
     harness_settle(h);
@@ -351,8 +354,8 @@ static void heads_only_move_forward(void **state)
 {
     (void)state;
     const struct jc_journal *j = fake_make("j/a", NULL, 0, 1, 1);
-    const struct jc_heads high = {10, 20, 30, 40, 50};
-    const struct jc_heads mixed = {11, 2, 3, 41, 5};
+    const struct jc_heads high = {10, 20, 30, 40, 50, {0}};
+    const struct jc_heads mixed = {11, 2, 3, 41, 5, {0}};
     struct jc_heads got;
     struct gw_part *p;
 
