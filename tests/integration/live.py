@@ -41,7 +41,7 @@ for line in sys.stdin:
         else: print(off, 'error', m.error().name(), flush=True); break
 '''
 KAFKAJS = '''
-const [b, topic, mode] = process.argv.slice(2);
+const [b, topic, mode] = process.argv.slice(1);
 const { Kafka, logLevel } = require('module').createRequire(process.env.LAB + '/node/')('kafkajs');
 const c = new Kafka({ clientId: 'probe-kafkajs', brokers: [b], logLevel: logLevel.ERROR }).consumer({ groupId: 'g-' + topic, maxWaitTimeInMs: +(process.env.WAIT_MS || 1000) });
 const eachBatch = async ({ batch, resolveOffset, commitOffsetsIfNecessary }) => {
@@ -96,7 +96,7 @@ class Live:
 
     def error(self):
         with open(self.err, errors='replace') as f:
-            return f.read()[-500:]
+            return f.read()[:500]
 
     def stop(self):
         self.proc.kill()

@@ -16,7 +16,7 @@ from tap import Tap
 
 CLIENTS = ['kcat', 'confluent-kafka'] if QUICK else list(live.ALL)
 IDLE_S = 1.5
-READ_S = 30    # a JVM beside five other clients on two cores, under sanitizers
+READ_S = 20    # a JVM beside five other clients on two cores, under sanitizers; franz-go's program gives up after 30
 
 
 class Shape:
