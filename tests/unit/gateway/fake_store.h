@@ -22,6 +22,7 @@
 #include <cmocka.h>
 #endif
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "gateway/gateway.h"
 #include "journal_client/store.h"
@@ -154,7 +155,7 @@ static inline void fake_schedule(struct jc_op *op)
     if (op->scheduled || (op->kind == FAKE_FOLLOW && op->journal->silent))
         return;
     struct fake_task *t = mem_zalloc(sizeof *t);
-    assert_non_null(t);
+    ASSERT(t != NULL);
     t->task.run = fake_run;
     t->op = op;
     op->scheduled = true;
@@ -205,7 +206,7 @@ static inline struct jc_op *fake_op(struct fake_store *fs, enum fake_kind kind)
 {
     struct jc_op *op = mem_zalloc(sizeof *op);
 
-    assert_non_null(op);
+    ASSERT(op != NULL);
     op->fs = fs;
     op->kind = kind;
     op->refs = 1;
@@ -237,7 +238,7 @@ static inline int fake_follow(struct jc_store *s, const struct jc_journal *j,
     op->follower = *f;
     pthread_mutex_lock(&fs->lock);
     op->journal = fake_find_revision(fs, j);
-    assert_non_null(op->journal);
+    ASSERT(op->journal != NULL);
     LIST_INSERT_HEAD(&fs->ops, op, link);
     fake_schedule(op);
     pthread_mutex_unlock(&fs->lock);
@@ -327,7 +328,7 @@ static inline struct fake_answer *fake_answer_new(void *arg)
 {
     struct fake_answer *a = mem_zalloc(sizeof *a);
 
-    assert_non_null(a);
+    ASSERT(a != NULL);
     a->task.run = fake_answer_run;
     a->arg = arg;
     return a;
@@ -379,7 +380,7 @@ static inline int fake_read_block(struct jc_store *s, const struct jc_block_req 
 
     pthread_mutex_lock(&fs->lock);
     struct fake_journal *f = fake_find_revision(fs, r->journal);
-    assert_non_null(f);
+    ASSERT(f != NULL);
     fs->block_reads++;
     a->what = ANSWER_BLOCK;
     a->block_fn = done;
@@ -404,7 +405,7 @@ static inline int fake_read_block(struct jc_store *s, const struct jc_block_req 
     }
     if (first >= 0 && a->err == 0) {
         a->block.segments = mem_array(1, sizeof *a->block.segments);
-        assert_non_null(a->block.segments);
+        ASSERT(a->block.segments != NULL);
         a->block.segments_n = 1;
         a->block.segments[0].offset = first;
         a->block.segments[0].bytes =
@@ -427,7 +428,7 @@ static inline int fake_seek(struct jc_store *s, const struct jc_seek_req *r, str
 
     pthread_mutex_lock(&fs->lock);
     struct fake_journal *f = fake_find_revision(fs, r->journal);
-    assert_non_null(f);
+    ASSERT(f != NULL);
     fs->seeks++;
     a->what = ANSWER_SEEK;
     a->seek_fn = done;
@@ -482,13 +483,13 @@ static inline int fake_kv_scan(struct jc_store *s, const char *prefix, struct ex
     a->scan_fn = done;
     pthread_mutex_lock(&fs->lock);
     a->list = mem_array(fs->kv_n + 1, sizeof *a->list);
-    assert_non_null(a->list);
+    ASSERT(a->list != NULL);
     for (size_t i = 0; i < fs->kv_n; i++) {
         const struct blob *v = fs->kv[i].value;
         if (strncmp(fs->kv[i].key, prefix, strlen(prefix)) != 0)
             continue;
         uint8_t *copy = mem_alloc(v->len + 1);
-        assert_non_null(copy);
+        ASSERT(copy != NULL);
         memcpy(copy, v->data, v->len);
         a->list[a->list_n].key = mem_strdup(fs->kv[i].key);
         a->list[a->list_n].value = span_of(copy, v->len);
@@ -553,7 +554,7 @@ static inline struct fake_store *fake_store_new(void)
     };
     struct fake_store *fs = mem_zalloc(sizeof *fs);
 
-    assert_non_null(fs);
+    ASSERT(fs != NULL);
     fs->base.ops = &ops;
     fs->revision = 1;
     pthread_mutex_init(&fs->lock, NULL);
@@ -597,7 +598,7 @@ static inline struct fake_journal *fake_journal_labels(struct fake_store *fs, co
 {
     struct fake_journal *f = mem_zalloc(sizeof *f);
 
-    assert_non_null(f);
+    ASSERT(f != NULL);
     pthread_mutex_lock(&fs->lock);
     f->create_revision = ++fs->revision;
     f->j = fake_make(name, labels, n, f->create_revision, f->create_revision);
@@ -645,7 +646,7 @@ static inline void fake_append(struct fake_store *fs, struct fake_journal *f, co
     pthread_mutex_lock(&fs->lock);
     if (f->bytes->cap - f->bytes->len < n) {
         struct blob *grown = blob_new((f->bytes->len + n) * 2);
-        assert_non_null(grown);
+        ASSERT(grown != NULL);
         memcpy(grown->data, f->bytes->data, f->bytes->len);
         grown->len = f->bytes->len;
         blob_unref(f->bytes);
@@ -657,7 +658,7 @@ static inline void fake_append(struct fake_store *fs, struct fake_journal *f, co
     while (at < f->bytes->len) {
         const uint8_t *nl = memchr(f->bytes->data + at, '\n', f->bytes->len - at);
         struct jc_doc_info info;
-        assert_non_null(nl);
+        ASSERT(nl != NULL);
         size_t end = (size_t)(nl - f->bytes->data) + 1;
         gw_doc_probe(NULL, span_of(f->bytes->data + at, end - 1 - at), &info);
         if (info.kind == JC_DOC_CONTENT) {
