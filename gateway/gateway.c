@@ -221,7 +221,10 @@ static void on_stop(evutil_socket_t fd, short what, void *arg)
     uint64_t count;
 
     (void)what;
-    if (read(fd, &count, sizeof count) == (ssize_t)sizeof count)
+    if (read(fd, &count, sizeof count) != (ssize_t)sizeof count)
+        return;
+    begin_drain(arg);
+    if (count > 1) /* asked twice before the loop looked */
         begin_drain(arg);
 }
 

@@ -72,6 +72,27 @@ def test_sigint_ends_it_like_sigterm(make_server):
     assert s.verdict() is None
 
 
+@pytest.mark.parametrize('pause', [0, 0.7])
+def test_a_second_signal_cuts_the_drain_short(make_server, topic, pause):
+    s = make_server('--drain-timeout', '60s', '--stall-timeout', '60s')
+    for _ in range(4):
+        s.publish(topic, [{'n': i, 'pad': 'x' * 1000} for i in range(4000)])
+    with Conn(s.kafka, rcvbuf=4096) as c:    # takes nothing of its answers: the drain waits for it
+        for _ in range(4):
+            c.fetch_start(topic, {0: 0}, max_bytes=50 << 20, partition_max_bytes=50 << 20)
+        time.sleep(1)
+        s.proc.send_signal(signal.SIGTERM)
+        time.sleep(pause)
+        assert s.alive()
+        t0 = time.monotonic()
+        s.proc.send_signal(signal.SIGINT)    # another one: two SIGTERM may become one
+        assert s.proc.wait(20) == 1, 'a drain that was cut is no clean end'
+        assert time.monotonic() - t0 < 5
+    s.start()
+    s.publish(topic, [{'n': 0}])
+    s.stop()
+
+
 def test_a_second_process_on_the_same_data_is_refused_and_told_the_pid(make_server, topic):
     s = make_server()
     s.publish(topic, [{'id': 1}])
