@@ -1,7 +1,7 @@
 """Leader epochs, topic ids and what clients may keep (rules O5, O11, O12), by raising the generation in each way there is; and
 the rest of what a reader of a partition relies on: ranges shared out among readers, the end of a partition, steady watermarks."""
-import json
 import random
+import subprocess
 import time
 
 import pytest
@@ -294,7 +294,6 @@ def test_a_librdkafka_reader_at_the_end_gets_the_next_record_not_a_stale_end(srv
     j.write()
     with Conn(srv.kafka) as c:
         until(lambda: c.metadata(topic)['error_code'] == 0 and c.list_offset(topic, 0, LATEST)['offset'] == 400, 10)
-    import subprocess
     p = subprocess.Popen([str(clients.PY['main']), '-c', EOF_TWICE, srv.bootstrap, topic, '400'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert p.stdout.readline() == b'eof 400\n'
