@@ -151,25 +151,36 @@ static int ask_states(struct backfills *bf)
 /* --- listing
  * ----------------------------------------------------------------------------------------- */
 
-static void on_snapshot(void *arg, const struct jc_listing *snapshot)
+static void take_listing(struct backfills *bf)
 {
-    struct backfills *bf = arg;
     struct bf_collection *col;
     struct pub_index *ix = NULL;
 
-    if (pub_index_new(snapshot, &ix) < 0) {
-        log_event(LOG_ERROR, "backfill.listing", LF_ERR(E_NOMEM)); /* the old one stays in use */
+    if (bf->newest == NULL || bf->newest == bf->listing)
+        return;
+    if (pub_index_new(bf->newest, &ix) < 0) {
+        /* The old one stays in use until the next tick. */
+        log_event(LOG_ERROR, "backfill.listing", LF_ERR(E_NOMEM));
         return;
     }
     mem_free(bf->index);
     jc_listing_unref(bf->listing);
     bf->index = ix;
-    bf->listing = jc_listing_ref(snapshot);
+    bf->listing = jc_listing_ref(bf->newest);
     LIST_FOREACH(col, &bf->collections, link)
     {
         col->dirty = col->state.begin != 0;
         bf_labels_apply(col);
     }
+}
+
+static void on_snapshot(void *arg, const struct jc_listing *snapshot)
+{
+    struct backfills *bf = arg;
+
+    jc_listing_unref(bf->newest);
+    bf->newest = jc_listing_ref(snapshot);
+    take_listing(bf);
 }
 
 static void on_watch_end(void *arg, int err)
@@ -265,6 +276,7 @@ void backfills_tick(struct backfills *bf)
 
     if (bf->states == BF_STATES_UNKNOWN && !bf->draining)
         (void)ask_states(bf);
+    take_listing(bf);
     LIST_FOREACH(col, &bf->collections, link)
     {
         col->skip = 0;
@@ -293,6 +305,7 @@ void backfills_free(struct backfills *bf)
         bf->opts.store->ops->cancel(bf->watch);
     while ((col = LIST_FIRST(&bf->collections)) != NULL)
         drop(col);
+    jc_listing_unref(bf->newest);
     jc_listing_unref(bf->listing);
     mem_free(bf->index);
     mem_free(bf);

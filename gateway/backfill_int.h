@@ -36,7 +36,8 @@ LIST_HEAD(bf_collections, bf_collection);
 struct backfills {
     struct backfill_opts opts;
     struct jc_op *watch;
-    const struct jc_listing *listing; /* NULL before the first */
+    const struct jc_listing *newest;  /* as it came */
+    const struct jc_listing *listing; /* indexed; NULL before the first */
     struct pub_index *index;          /* of listing */
     struct bf_collections collections;
     enum { BF_STATES_UNKNOWN, BF_STATES_ASKED, BF_STATES_KNOWN } states;
