@@ -1,11 +1,12 @@
 /*
- * `sluice check`: the settings as `serve` would read them and, when a data folder is there and
- * nobody holds it, the folder itself. Prints every fault; changes nothing.
+ * `sluice check`: the settings as `serve` would read them, the catalog if one is given, and, when a
+ * data folder is there and nobody holds it, the folder itself. Prints every fault; changes nothing.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "app/serve_catalog.h"
 #include "app/serve_options.h"
 #include "gateway/gateway.h"
 
@@ -13,6 +14,28 @@ static void on_fault(void *arg, const char *text)
 {
     (void)arg;
     (void)printf("%s\n", text);
+}
+
+static void on_catalog(void *arg, bool warning, const char *text)
+{
+    (void)arg;
+    (void)warning;
+    (void)printf("%s\n", text);
+}
+
+static int check_catalog(const struct cli_command *cmd, const struct config *settings)
+{
+    struct catalog *catalog;
+    size_t faults;
+    int err = serve_catalog(settings, on_catalog, NULL, &catalog, &faults);
+
+    if (err == E_NOMEM)
+        cli_error(cmd, "%s", err_text(err));
+    else if (settings->catalog[0] != '\0')
+        (void)printf("catalog %s: %zu fault%s\n", settings->catalog, faults,
+                     faults == 1 ? "" : "s");
+    catalog_free(catalog);
+    return err == 0 ? EXIT_OK : EXIT_FAILED;
 }
 
 static int check_folder(const struct cli_command *cmd, const char *dir)
@@ -32,7 +55,7 @@ int cmd_check(const struct cli_command *cmd, int argc, char **argv)
     struct config settings;
     struct serve_config config;
     struct cli_args args;
-    int err = serve_options(cmd, argc, argv, &settings, &config, &args), rc = EXIT_OK;
+    int err = serve_options(cmd, argc, argv, &settings, &config, &args), rc;
 
     if (err != 0)
         return err == 1 ? EXIT_OK : err == E_INVALID ? EXIT_USAGE : EXIT_FAILED;
@@ -42,9 +65,11 @@ int cmd_check(const struct cli_command *cmd, int argc, char **argv)
         return EXIT_USAGE;
     }
     (void)printf("settings: 0 faults\n");
-    if (access(settings.data_dir, F_OK) == 0)
-        rc = check_folder(cmd, settings.data_dir);
-    else
+    rc = check_catalog(cmd, &settings);
+    if (access(settings.data_dir, F_OK) == 0) {
+        int folder = check_folder(cmd, settings.data_dir);
+        rc = rc != EXIT_OK ? rc : folder;
+    } else
         (void)printf("data folder %s: not there yet\n", settings.data_dir);
     config_fini(&settings);
     return rc;

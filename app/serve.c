@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "app/cli.h"
+#include "app/serve_catalog.h"
 #include "app/serve_config.h"
 #include "app/serve_options.h"
 #include "app/store_sync.h"
@@ -23,6 +24,7 @@
 struct server {
     struct config settings;
     struct serve_config config;
+    struct catalog *catalog; /* NULL: none is given */
     struct jc_store *store;
     struct mailbox mb; /* for the few questions before the gateway runs */
     bool mb_ready;
@@ -115,6 +117,36 @@ static void setup_log(const struct config *c)
 static void unknown_env(const char *name)
 {
     log_event(LOG_WARN, "config.unknown", LF_STR("variable", name));
+}
+
+static void on_catalog(void *arg, bool warning, const char *text)
+{
+    const struct cli_command *cmd = arg;
+
+    if (warning)
+        log_event(LOG_WARN, "catalog.warning", LF_STR("text", text));
+    else
+        cli_error(cmd, "%s", text);
+}
+
+static int open_catalog(const struct cli_command *cmd, struct server *sv)
+{
+    union {
+        const struct cli_command *in;
+        void *out;
+    } arg = {.in = cmd};
+    int err = serve_catalog(&sv->settings, on_catalog, arg.out, &sv->catalog, NULL);
+
+    if (err < 0 || sv->catalog == NULL)
+        return err;
+    sv->config.gw.catalog = sv->catalog;
+    log_event(LOG_INFO, "catalog.read", LF_STR("task", sv->catalog->task.name),
+              LF_UINT("topics", sv->catalog->task.bindings_n));
+    if (sv->catalog->task.value_format == CATALOG_FORMAT_DEFAULT)
+        log_event(LOG_INFO, "catalog.value_format", LF_STR("task", sv->catalog->task.name),
+                  LF_STR("served", "json"),
+                  LF_STR("reason", "no value_format is given, and this build has no Avro yet"));
+    return 0;
 }
 
 static int open_store(const struct cli_command *cmd, struct server *sv)
@@ -223,6 +255,7 @@ static void server_fini(struct server *sv)
         sv->store->ops->close(sv->store);
     if (sv->mb_ready)
         mailbox_fini(&sv->mb);
+    catalog_free(sv->catalog);
     config_fini(&sv->settings);
 }
 
@@ -243,6 +276,10 @@ int cmd_serve(const struct cli_command *cmd, int argc, char **argv)
     config_unknown_env(environ, unknown_env);
     raise_file_limit();
     signals_block();
+    if ((err = open_catalog(cmd, &sv)) < 0) {
+        server_fini(&sv);
+        return err == E_INVALID ? EXIT_USAGE : EXIT_FAILED;
+    }
     err = open_store(cmd, &sv);
     if (err == 0)
         err = run(cmd, &sv);

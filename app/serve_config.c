@@ -72,8 +72,6 @@ static void refuse_missing(const struct config *c, struct config_faults *faults)
             config_fault(faults, "store", "\"%.100s\" is neither local nor gazette://...",
                          c->store);
     }
-    if (c->catalog[0] != '\0')
-        config_fault(faults, "catalog", "this build cannot read a catalog yet");
     if (c->registry_listen[0] != '\0')
         config_fault(faults, "registry-listen", "this build has no schema registry yet");
     if (c->group_upstream[0] != '\0')
@@ -188,6 +186,7 @@ int serve_config_make(const struct config *c, struct serve_config *out,
     out->gw.max_fetch_sessions = (unsigned)c->max_fetch_sessions;
     out->gw.journal_admin = c->journal_admin;
     out->gw.repair = &local_repair;
+    out->gw.read_only_catalog = c->catalog[0] != '\0';
     out->gw.cluster_id = c->cluster_id[0] != '\0' ? c->cluster_id : NULL;
     out->store = (struct jc_local_opts){
         .dir = c->data_dir,

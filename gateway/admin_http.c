@@ -344,6 +344,7 @@ static int start_publisher(struct admin_http *a)
         .jobs = jobpool_executor(a->host.jobs),
         .partitions = config->partitions,
         .read_only_catalog = config->read_only_catalog,
+        .catalog = config->catalog,
         .max_body_bytes = config->max_ingest_bytes,
         .max_document_bytes = config->max_document_bytes,
         .max_in_flight_bytes = config->ingest_in_flight_bytes,

@@ -12,6 +12,8 @@
 
 /* What a record adds to a batch besides its key and value: varints of at most 5 and 10 bytes. */
 #define RECORD_HEAD_MAX 40
+/* What two headers of signals add. */
+#define SIGNAL_MAX 96
 
 static bool finds(struct span line, const char *pointer, struct sc_json_value *out)
 {
@@ -110,6 +112,7 @@ struct builder {
     const struct gw_build *how;
     struct kp_batch_writer writer;
     struct writer key; /* reused for each document */
+    struct gw_lead pending;
     struct kp_batch *done;
     size_t n;
     size_t cap;
@@ -151,16 +154,43 @@ static int record_key(struct builder *b, struct span doc, struct span *out)
     return 0;
 }
 
+/* The signals that wait for a record, as its headers. */
+static size_t signal_headers(struct gw_lead *lead, struct kp_header headers[2], char text[2][17])
+{
+    const struct {
+        const char *name;
+        uint64_t clock;
+    } all[] = {{GW_HEADER_BEGIN, lead->begin}, {GW_HEADER_COMPLETE, lead->complete}};
+    size_t n = 0;
+
+    for (size_t i = 0; i < 2; i++) {
+        if (all[i].clock == 0)
+            continue;
+        num_hex16(all[i].clock, text[n]);
+        headers[n] = (struct kp_header){span_str(all[i].name), span_of(text[n], 16)};
+        n++;
+    }
+    *lead = (struct gw_lead){0, 0};
+    return n;
+}
+
 static int add_document(struct builder *b, struct span doc, int64_t offset, uint64_t clock,
                         size_t bytes_left)
 {
     struct kp_record rec = {.offset = offset, .timestamp = jc_clock_unix_ms(clock), .value = doc};
     size_t have = kp_batch_writer_bytes(&b->writer);
+    struct kp_header headers[2];
+    char text[2][17];
     int err = record_key(b, doc, &rec.key);
 
     if (err < 0)
         return err;
-    size_t need = doc.n + rec.key.n + RECORD_HEAD_MAX;
+    if (gw_lead_any(&b->pending)) {
+        rec.headers = headers;
+        rec.headers_n = signal_headers(&b->pending, headers, text);
+    }
+    size_t need =
+        doc.n + rec.key.n + RECORD_HEAD_MAX + (rec.headers_n > 0 ? (size_t)SIGNAL_MAX : 0);
     bool crosses = b->how->cut_at > 0 && have > 0 && offset >= b->how->cut_at &&
                    b->writer.last_offset < b->how->cut_at;
     if (have > 0 && (crosses || have + need > GW_BATCH_BYTES ||
@@ -223,6 +253,7 @@ static int assemble(struct builder *b, const struct jc_block *block,
     e->read_to = block->read_to;
     e->sealed = block->sealed;
     e->content_end = content_end;
+    e->pending = b->pending;
     e->n = n;
     e->bytes = sizeof *e + n * sizeof e->batches[0];
     for (size_t i = 0; i < n; i++) {
@@ -242,7 +273,7 @@ static int assemble(struct builder *b, const struct jc_block *block,
 int gw_block_build(const struct gw_build *how, const struct jc_block *block,
                    const struct gw_blockbatches *old, struct gw_blockbatches **out)
 {
-    struct builder b = {.how = how};
+    struct builder b = {.how = how, .pending = old == NULL ? how->lead : old->pending};
     struct line_iter it = {.block = block, .from = how->from};
     struct sc_uuid_hint hint = {0};
     int64_t content_end = old == NULL ? 0 : old->content_end;
@@ -258,6 +289,8 @@ int gw_block_build(const struct gw_build *how, const struct jc_block *block,
         struct jc_doc_info info;
 
         gw_doc_look(line, &hint, &info);
+        if (how->signal)
+            gw_lead_take(&b.pending, &info);
         if (info.kind != JC_DOC_CONTENT)
             continue;
         content_end = offset + 1;

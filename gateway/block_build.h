@@ -11,6 +11,7 @@
 #pragma once
 
 #include "gateway/cache.h"
+#include "gateway/signal.h"
 #include "journal_client/store.h"
 #include "schema/json_reader.h"
 
@@ -24,6 +25,9 @@ struct gw_build {
     enum kp_codec codec;
     int64_t from;   /* documents whose last byte lies below are left out; 0: none */
     int64_t cut_at; /* no batch holds records on both sides of this offset; 0: no cut */
+    bool signal;    /* the first visible record behind a marker carries its clock as a header */
+    struct gw_lead lead; /* what the first visible record of the block tells; of no use with an old
+                            entry, which knows what it still has to tell */
 };
 
 /* Batches of the block's visible documents, behind those of `old`, which the result shares (old may

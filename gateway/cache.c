@@ -68,6 +68,7 @@ struct load {
     struct gw_part *part; /* owned reference */
     const struct gw_encoder *encoder;
     struct gw_blockbatches *old; /* to be extended; owned reference or NULL */
+    struct gw_lead lead;         /* what the block's first visible record tells */
     struct wait_list waits;
 };
 
@@ -87,9 +88,16 @@ static void start_load(struct load *l);
 
 static uint64_t key_hash(const struct gw_cache_key *k)
 {
-    const uint64_t words[] = {k->part_id, (uint64_t)k->block,
+    const uint64_t words[] = {k->part_id,
+                              (uint64_t)k->block,
                               ((uint64_t)k->encoder_id << 8) | (uint64_t)k->codec,
-                              k->bound.min_clock, k->bound.max_clock};
+                              k->bound.min_clock,
+                              k->bound.max_clock,
+                              k->signal.on,
+                              k->signal.truncated_at,
+                              k->signal.complete,
+                              k->signal.marks.begin,
+                              k->signal.marks.complete};
 
     return hash_bytes(span_of(words, sizeof words), 0);
 }
@@ -98,7 +106,7 @@ static bool key_eq(const struct gw_cache_key *a, const struct gw_cache_key *b)
 {
     return a->part_id == b->part_id && a->block == b->block && a->encoder_id == b->encoder_id &&
            a->codec == b->codec && a->bound.min_clock == b->bound.min_clock &&
-           a->bound.max_clock == b->bound.max_clock;
+           a->bound.max_clock == b->bound.max_clock && gw_signal_eq(&a->signal, &b->signal);
 }
 
 static struct gw_cache_key key_of(const struct gw_cache_ask *ask)
@@ -107,7 +115,8 @@ static struct gw_cache_key key_of(const struct gw_cache_ask *ask)
                                  .block = ask->block,
                                  .encoder_id = ask->encoder->id,
                                  .codec = ask->codec,
-                                 .bound = ask->bound};
+                                 .bound = ask->bound,
+                                 .signal = ask->signal};
 }
 
 static struct shard *shard_of(struct gw_cache *c, uint64_t hash)
@@ -346,8 +355,11 @@ static void block_arrived(void *arg, int err, struct jc_block *block)
     struct load *l = arg;
     struct gw_blockbatches *e = NULL;
     const struct gw_blockbatches *old = l->old;
-    struct gw_build how = {
-        .bound = l->slot->key.bound, .key = l->encoder->key, .codec = l->slot->key.codec};
+    struct gw_build how = {.bound = l->slot->key.bound,
+                           .key = l->encoder->key,
+                           .codec = l->slot->key.codec,
+                           .signal = l->slot->key.signal.on,
+                           .lead = l->lead};
 
     if (err == 0) {
         if (old != NULL && old->n >= COMPACT_BATCHES) {
@@ -376,8 +388,7 @@ static void block_arrived(void *arg, int err, struct jc_block *block)
     load_done(l, err, e);
 }
 
-/* No lock held. The outcome always comes through load_done. */
-static void start_load(struct load *l)
+static void read_block(struct load *l)
 {
     bool whole = l->old == NULL || l->old->n >= COMPACT_BATCHES;
     struct jc_block_req rq = {.journal = l->part->journal,
@@ -389,6 +400,32 @@ static void start_load(struct load *l)
     metric_add(M_CACHE_MISSES, 1);
     int err = store->ops->read_block(store, &rq, jobpool_executor(l->cache->loads), block_arrived,
                                      l, &op);
+    if (err < 0)
+        load_done(l, err, NULL);
+}
+
+static void lead_found(void *arg, int err, const struct gw_lead *lead)
+{
+    struct load *l = arg;
+
+    l->lead = *lead;
+    if (err < 0)
+        load_done(l, err, NULL);
+    else
+        read_block(l);
+}
+
+/* No lock held. The outcome always comes through load_done. */
+static void start_load(struct load *l)
+{
+    const struct gw_cache_key *key = &l->slot->key;
+
+    if (!key->signal.on) {
+        read_block(l);
+        return;
+    }
+    int err = gw_lead_find(l->cache->store, l->part->journal, key->block, &key->bound, &key->signal,
+                           jobpool_executor(l->cache->loads), lead_found, l);
     if (err < 0)
         load_done(l, err, NULL);
 }

@@ -1,12 +1,14 @@
 /*
- * The shared cache of finished record batches. Key: (part id, block, encoder id, bound, codec
- * allowed by the client's version). Single-flight: one load per key, later askers wait on it. Byte
- * budget with second-chance eviction. Entries are immutable and counted; a growing block's entry is
- * replaced by a longer one that shares its batches. Any thread; its shard locks are leaves.
+ * The shared cache of finished record batches. Key: (part id, block, encoder id, bound,
+ * signals, codec allowed by the client's version). Single-flight: one load per key, later askers
+ * wait on it. Byte budget with second-chance eviction. Entries are immutable and counted; a growing
+ * block's entry is replaced by a longer one that shares its batches. Any thread; its shard locks
+ * are leaves.
  */
 #pragma once
 
 #include "base/jobpool.h"
+#include "gateway/signal.h"
 #include "gateway/view.h"
 #include "kafka_proto/batch.h"
 
@@ -19,15 +21,17 @@ struct gw_cache_key {
     uint32_t encoder_id;
     enum kp_codec codec;
     struct gw_bound bound;
+    struct gw_signal signal;
 };
 
 /* Owner: immutable, counted. The batches of one block, by rising offset. */
 struct gw_blockbatches {
     atomic_uint refs;
-    int64_t read_to;     /* no visible document whose last byte is below this is missing */
-    int64_t content_end; /* end of the last content document found, hidden by the bound or not; 0
-                            when there was none */
-    bool sealed;         /* complete for ever */
+    int64_t read_to;        /* no visible document whose last byte is below this is missing */
+    int64_t content_end;    /* end of the last content document found, hidden by the bound or not; 0
+                               when there was none */
+    bool sealed;            /* complete for ever */
+    struct gw_lead pending; /* signals that no record behind them has told yet */
     size_t n;
     size_t bytes;              /* memory that it keeps alive */
     struct kp_batch batches[]; /* each holds its own reference on its bytes */
@@ -39,6 +43,7 @@ struct gw_cache_ask {
     const struct gw_encoder *encoder;
     enum kp_codec codec; /* the encoder's, or KP_CODEC_NONE for clients that cannot read it */
     struct gw_bound bound;
+    struct gw_signal signal; /* zeroed: records carry no signals */
     int64_t block;
     int64_t need_to; /* an entry that was read less far and is not sealed will not do */
 };

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct catalog; /* gateway/catalog.h */
+
 struct executor;   /* base/executor.h */
 struct jc_journal; /* journal_client/spec.h */
 struct jc_store;
@@ -59,6 +61,7 @@ struct gw_config {
     unsigned max_fetch_sessions;
     bool journal_admin; /* the admin listener may write raw journals and change their specs */
     const struct gw_repair *repair; /* of this store; NULL: it can do none of that */
+    const struct catalog *catalog;  /* NULL: every collection is a topic */
     bool read_only_catalog; /* a catalog is given: unknown collections are not created by publish */
     const char *cluster_id; /* Metadata, DescribeCluster; stable over restarts */
 };

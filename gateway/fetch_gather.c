@@ -221,12 +221,14 @@ static struct gw_cache_ask ask_of(const struct fetch *f, const struct fetch_part
 {
     int64_t block_end = (block + 1) * JC_BLOCK_BYTES;
 
-    return (struct gw_cache_ask){.part = p->part,
-                                 .encoder = p->t->encoder,
-                                 .codec = codec_for(f, p->t->encoder),
-                                 .bound = p->t->bound,
-                                 .block = block,
-                                 .need_to = block_end < p->ends.end ? block_end : p->ends.end};
+    struct gw_cache_ask ask = {.part = p->part,
+                               .encoder = p->t->encoder,
+                               .codec = codec_for(f, p->t->encoder),
+                               .bound = p->t->bound,
+                               .block = block,
+                               .need_to = block_end < p->ends.end ? block_end : p->ends.end};
+    gw_signal_of(p->t, p->part, block, &ask.signal);
+    return ask;
 }
 
 /* 1: parked; 0: the entry is there; negative: failed. */

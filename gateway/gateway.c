@@ -355,7 +355,11 @@ static int start(struct gateway *gw, char *why, size_t why_bytes)
         (err = jobpool_new(config->load_threads, "ingest", &gw->jobs)) < 0 ||
         (err = start_workers(gw)) < 0)
         return err;
-    const struct view_build_opts opts = {gw->shared.store, &gw->mb, on_view, gw};
+    const struct view_build_opts opts = {.store = gw->shared.store,
+                                         .mb = &gw->mb,
+                                         .on_view = on_view,
+                                         .arg = gw,
+                                         .catalog = config->catalog};
     if ((err = view_build_start(&opts, &gw->views)) < 0)
         return err;
     return start_admin(gw, why, why_bytes);

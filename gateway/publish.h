@@ -18,18 +18,21 @@
 #include "base/mailbox.h"
 #include "journal_client/store.h"
 
+struct catalog;
 struct publisher;
 
 /* Borrowed until publisher_free. Zero limits mean the default in brackets. */
 struct publisher_opts {
     struct jc_store *store;
-    struct mailbox *home;       /* of the owning thread: all answers arrive there */
-    struct executor *jobs;      /* may compute for long; never the home mailbox's thread alone */
-    const struct clock *clock;  /* wall time for the expiry of idempotency keys; NULL: system's */
-    unsigned partitions;        /* of a collection that a first publish creates [1] */
-    bool read_only_catalog;     /* unknown collections are an error (404) instead */
-    size_t max_body_bytes;      /* one request [64 MiB] */
-    size_t max_document_bytes;  /* one document [64 MiB] */
+    struct mailbox *home;      /* of the owning thread: all answers arrive there */
+    struct executor *jobs;     /* may compute for long; never the home mailbox's thread alone */
+    const struct clock *clock; /* wall time for the expiry of idempotency keys; NULL: system's */
+    unsigned partitions;       /* of a collection that a first publish creates [1] */
+    bool read_only_catalog;    /* unknown collections are an error (404) instead ... */
+    const struct catalog *catalog; /* ... but for those that it defines, which are created with
+                                      their key; may be NULL */
+    size_t max_body_bytes;         /* one request [64 MiB] */
+    size_t max_document_bytes;     /* one document [64 MiB] */
     size_t max_in_flight_bytes; /* bodies of all running requests; more is answered 503 [256 MiB] */
     int64_t idempotency_ms;     /* how long an Idempotency-Key is remembered, counted from the
                                    transaction's own clock [7 days] */

@@ -482,6 +482,30 @@ static bool call_layout_fits(struct publish_call *c, const struct pub_layout *l,
     return true;
 }
 
+/* A collection that has no journal yet: *l stays NULL when none may be made. */
+static int plan_new(const struct publish_call *c, struct pub_layout **l, const char **why)
+{
+    const struct publisher_opts *o = &c->p->opts;
+    const struct catalog_collection *known =
+        o->catalog == NULL ? NULL : catalog_collection(o->catalog, c->collection);
+    unsigned partitions = c->partitions > 0 ? c->partitions : o->partitions;
+
+    if (known == NULL && o->read_only_catalog)
+        return 0;
+    if (known == NULL)
+        return pub_layout_plan(c->collection, partitions, c->keys, c->keys_n, l, why);
+    if (c->keys_n > 0) {
+        bool same = c->keys_n == known->keys_n;
+        for (size_t i = 0; same && i < c->keys_n; i++)
+            same = span_eq(c->keys[i], known->keys[i]);
+        if (!same) {
+            *why = "the catalog defines another key for the collection";
+            return E_INVALID;
+        }
+    }
+    return pub_layout_plan(c->collection, partitions, known->keys, known->keys_n, l, why);
+}
+
 /* Chooses the layout by the newest listing at hand, then parses. */
 static void call_layout(struct publish_call *c)
 {
@@ -509,9 +533,8 @@ static void call_layout(struct publish_call *c)
     rows = pub_index_find(fresh != NULL ? fresh : ix, c->collection, &n);
     if (rows != NULL)
         err = pub_layout_of(rows, n, &l, &why);
-    else if (!p->opts.read_only_catalog)
-        err = pub_layout_plan(c->collection, c->partitions > 0 ? c->partitions : p->opts.partitions,
-                              c->keys, c->keys_n, &l, &why);
+    else
+        err = plan_new(c, &l, &why);
     mem_free(fresh);
     if (err == E_NOMEM) {
         pub_call_fail(c, "list", err);

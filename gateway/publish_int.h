@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/writer.h"
+#include "gateway/catalog.h"
 #include "gateway/publish.h"
 #include "journal_client/uuid.h"
 #include "schema/key.h"

@@ -55,11 +55,23 @@ int topic_state_next(const struct topic_state *s, const struct topic_pair *list,
 {
     bool prefix = is_prefix(s, list, n);
 
-    *next = (struct topic_state){.known = true, .generation = s->generation};
+    *next =
+        (struct topic_state){.known = true, .generation = s->generation, .backfill = s->backfill};
     *changed = !s->known || !prefix || s->pairs_n != n;
     if (s->known && !prefix && next->generation < INT32_MAX - 1)
         next->generation++;
     int err = copy_pairs(list, n, next);
+    if (err < 0)
+        topic_state_fini(next);
+    return err;
+}
+
+int topic_state_with_backfill(const struct topic_state *s, int32_t backfill,
+                              struct topic_state *next)
+{
+    *next =
+        (struct topic_state){.known = s->known, .generation = s->generation, .backfill = backfill};
+    int err = copy_pairs(s->pairs, s->pairs_n, next);
     if (err < 0)
         topic_state_fini(next);
     return err;
@@ -97,8 +109,10 @@ int topic_state_parse(struct span json, struct topic_state *out)
     if (!json_is_integer(generation) || !json_is_array(list))
         goto out;
     json_int_t g = json_integer_value(generation);
-    if (g < 0 || g >= INT32_MAX)
+    json_int_t b = json_integer_value(json_object_get(root, "backfill")); /* 0 when absent */
+    if (g < 0 || g >= INT32_MAX || b < 0 || b >= INT32_MAX)
         goto out;
+    out->backfill = (int32_t)b;
     out->known = true;
     out->generation = (int32_t)g;
     err = parse_pairs(list, out);
@@ -111,7 +125,7 @@ out:
 
 void topic_state_write(const struct topic_state *s, struct writer *out)
 {
-    wr_printf(out, "{\"generation\":%d,\"journals\":[", s->generation);
+    wr_printf(out, "{\"generation\":%d,\"backfill\":%d,\"journals\":[", s->generation, s->backfill);
     for (size_t i = 0; i < s->pairs_n; i++) {
         wr_str(out, i == 0 ? "[" : ",[");
         sc_json_quote(span_str(s->pairs[i].name), out);

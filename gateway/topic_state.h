@@ -20,6 +20,7 @@ struct topic_pair {
 struct topic_state {
     bool known; /* it was served before */
     int32_t generation;
+    int32_t backfill;         /* the highest counter that a catalog's binding ever had */
     struct topic_pair *pairs; /* names are owned */
     size_t pairs_n;
 };
@@ -29,6 +30,9 @@ void topic_state_fini(struct topic_state *s);
  * one. *changed: it differs from s and must be stored. next is to be finished by the caller. */
 MUST_USE int topic_state_next(const struct topic_state *s, const struct topic_pair *list, size_t n,
                               struct topic_state *next, bool *changed);
-/* {"generation":2,"journals":[["a/pivot=00",7],...]} */
+/* A copy whose backfill counter is another. */
+MUST_USE int topic_state_with_backfill(const struct topic_state *s, int32_t backfill,
+                                       struct topic_state *next);
+/* {"generation":2,"backfill":1,"journals":[["a/pivot=00",7],...]}; without backfill: 0 */
 MUST_USE int topic_state_parse(struct span json, struct topic_state *out);
 void topic_state_write(const struct topic_state *s, struct writer *out);

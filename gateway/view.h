@@ -23,6 +23,14 @@ struct gw_bound {
     uint64_t max_clock;
 };
 
+/* Latest markers of the topic's journals and their truncated-at labels, as maxima; 0: none. */
+struct gw_frontier {
+    uint64_t truncated_at; /* of the labels alone */
+    uint64_t begin;        /* newest begin: of a marker, or of a label */
+    uint64_t complete;     /* newest complete marker ... */
+    uint64_t completed;    /* ... and the begin that it completes */
+};
+
 /* How documents become records. Equal contents <=> equal id, so that the id is a cache key.
  * Immutable, lives as long as the gateway. */
 struct gw_encoder {
@@ -38,6 +46,8 @@ struct gw_topic {
     struct kp_uuid id;      /* O12 */
     int32_t epoch;          /* O11: backfill counter + 1 + generation */
     struct gw_bound bound;
+    struct gw_frontier frontier;
+    bool signal; /* records carry the headers of a backfill's begin and end (docs/truncation.md) */
     const struct gw_encoder *encoder;
     const struct jc_journal *first; /* newest revision of partition 0's journal: what
                                        DescribeConfigs shows; NULL when there is no partition */

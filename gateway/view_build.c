@@ -78,7 +78,8 @@ static void on_heads(void *arg, const struct jc_heads *heads)
     struct vb_slot *s = arg;
 
     gw_part_update(s->part, heads);
-    if (!s->known) {
+    bool marked = jc_marks_merge(&s->marks, &heads->marks);
+    if (!s->known || marked) {
         s->known = true;
         vb_touch(s->vb);
     }
@@ -126,7 +127,8 @@ static void slot_set(struct vb_slot *s, const struct jc_journal *j)
     s->journal = jc_journal_ref(j);
     if (jc_spec_label(&j->spec, JC_LABEL_COLLECTION, &s->collection) < 0)
         s->collection = NULL;
-    if (old == NULL || old->mod_revision != j->mod_revision)
+    /* The label means something else on journals that hold no collection. */
+    if (s->collection != NULL && (old == NULL || old->mod_revision != j->mod_revision))
         vb_slot_read_bound(s);
     jc_journal_unref(old);
 }
@@ -295,6 +297,62 @@ static int rank_cmp(const void *a, const void *b)
     return strcmp(x->journal->spec.name, y->journal->spec.name);
 }
 
+static int apply_topic(struct view_build *vb, const char *name,
+                       const struct catalog_binding *binding, struct vb_slot *const *slots,
+                       size_t n, bool *changed, bool *all)
+{
+    struct vb_topic *t;
+    int err = vb_topic_get(vb, name, &t);
+
+    if (err < 0)
+        return err;
+    t->binding = binding;
+    t->listed = true;
+    /* One topic's trouble is not the others'. */
+    if ((err = vb_topic_apply(t, slots, n, changed)) < 0) {
+        log_event(LOG_ERROR, "view.topic_not_updated", LF_STR("topic", t->name), LF_ERR(err));
+        t->failed = true;
+    }
+    if (!t->damaged && (err < 0 || !t->shown || t->served.parts_n != n))
+        *all = false;
+    return 0;
+}
+
+/* The end of the run of slots that belong to the collection of ranked[i]. */
+static size_t run_end(struct vb_slot *const *ranked, size_t n, size_t i)
+{
+    size_t end = i + 1;
+
+    while (end < n && strcmp(ranked[end]->collection, ranked[i]->collection) == 0)
+        end++;
+    return end;
+}
+
+static int apply_bindings(struct view_build *vb, struct vb_slot *const *ranked, size_t n,
+                          bool *changed, bool *all)
+{
+    const struct catalog_task *task = &vb->opts.catalog->task;
+    int err = 0;
+
+    for (size_t b = 0; err == 0 && b < task->bindings_n; b++) {
+        const struct catalog_binding *binding = &task->bindings[b];
+        size_t lo = 0, hi = n, end;
+
+        while (lo < hi) { /* the first slot of the collection */
+            size_t mid = lo + (hi - lo) / 2;
+            if (strcmp(ranked[mid]->collection, binding->source) < 0)
+                lo = mid + 1;
+            else
+                hi = mid;
+        }
+        end = lo < n && strcmp(ranked[lo]->collection, binding->source) == 0
+                  ? run_end(ranked, n, lo)
+                  : lo;
+        err = apply_topic(vb, binding->topic, binding, ranked + lo, end - lo, changed, all);
+    }
+    return err;
+}
+
 /* Brings all topics up to the slots. *all: every listed topic is shown with all its journals. */
 static int apply_topics(struct view_build *vb, bool *changed, bool *all)
 {
@@ -313,22 +371,14 @@ static int apply_topics(struct view_build *vb, bool *changed, bool *all)
     qsort(ranked, n, sizeof ranked[0], rank_cmp);
     for (size_t i = 0; i < vb->topics_n; i++)
         vb->topics[i]->listed = false;
-    for (size_t i = 0, end; i < n; i = end) {
-        struct vb_topic *t;
-        for (end = i + 1; end < n && strcmp(ranked[end]->collection, ranked[i]->collection) == 0;)
-            end++;
-        if ((err = vb_topic_get(vb, ranked[i]->collection, &t)) < 0)
-            goto out;
-        t->listed = true;
-        /* One topic's trouble is not the others'. */
-        if ((err = vb_topic_apply(t, ranked + i, end - i, changed)) < 0) {
-            log_event(LOG_ERROR, "view.topic_not_updated", LF_STR("topic", t->name), LF_ERR(err));
-            t->failed = true;
-        }
-        if (!t->damaged && (err < 0 || !t->shown || t->served.parts_n != end - i))
-            *all = false;
+    if (vb->opts.catalog != NULL)
+        err = apply_bindings(vb, ranked, n, changed, all);
+    for (size_t i = 0, end; vb->opts.catalog == NULL && err == 0 && i < n; i = end) {
+        end = run_end(ranked, n, i);
+        err = apply_topic(vb, ranked[i]->collection, NULL, ranked + i, end - i, changed, all);
     }
-    err = 0;
+    if (err < 0)
+        goto out;
     for (size_t i = 0; i < vb->topics_n; i++) {
         if (!vb->topics[i]->listed)
             vb_topic_hide(vb->topics[i], changed);
@@ -340,9 +390,22 @@ out:
 
 static bool satisfied(const struct view_build *vb, const char *collection, size_t parts_n)
 {
-    const struct gw_topic *t =
-        vb->view == NULL ? NULL : gw_view_topic(vb->view, span_str(collection));
-    return t != NULL && t->parts_n >= parts_n;
+    const struct catalog *c = vb->opts.catalog;
+
+    if (vb->view == NULL)
+        return false;
+    if (c == NULL) {
+        const struct gw_topic *t = gw_view_topic(vb->view, span_str(collection));
+        return t != NULL && t->parts_n >= parts_n;
+    }
+    for (size_t i = 0; i < c->task.bindings_n; i++) {
+        const struct catalog_binding *b = &c->task.bindings[i];
+        const struct gw_topic *t = gw_view_topic(vb->view, span_str(b->topic));
+
+        if (strcmp(b->source, collection) == 0 && (t == NULL || t->parts_n < parts_n))
+            return false;
+    }
+    return true; /* also when no topic shows the collection */
 }
 
 static void wait_end(struct view_build *vb, struct vb_wait *w)

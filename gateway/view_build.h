@@ -10,6 +10,9 @@
  *   sluice.dev/key/0, /1 ...  JSON pointers of the key, percent-encoded (first partition's count)
  *   sluice.dev/compression    codec of the topic's batches (first partition's counts)
  *
+ * With a catalog the topics are its bindings: a binding chooses collection, name, key, codec and
+ * a bound of its own, and one whose collection has no journal yet is shown without partitions.
+ *
  * Promises: a topic's journals are shown together, once all their heads are known; until then what
  * was shown stays. A topic's epoch and bound never fall. The generation is durable before a view
  * shows it.
@@ -24,6 +27,7 @@
 
 #include "base/executor.h"
 #include "base/mailbox.h"
+#include "gateway/catalog.h"
 #include "gateway/view.h"
 #include "journal_client/store.h"
 
@@ -40,6 +44,9 @@ struct view_build_opts {
      * this header. */
     void (*on_view)(void *arg, const struct gw_view *view);
     void *arg;
+    /* Topics are its bindings instead of the collections; borrowed until view_build_free. NULL:
+     * none. */
+    const struct catalog *catalog;
 };
 
 MUST_USE int view_build_start(const struct view_build_opts *opts, struct view_build **out);

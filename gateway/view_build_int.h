@@ -12,10 +12,11 @@ struct vb_slot {
     const struct jc_journal *journal; /* newest revision; owned reference */
     const char *collection;           /* borrowed from journal; NULL: no topic's */
     struct gw_part *part;
-    struct jc_op *follow; /* NULL: not started, or ended */
-    bool known;           /* heads arrived */
-    bool gone;            /* the store said that it was deleted */
-    uint64_t bound;       /* last good estuary.dev/truncated-at */
+    struct jc_op *follow;  /* NULL: not started, or ended */
+    bool known;            /* heads arrived */
+    bool gone;             /* the store said that it was deleted */
+    uint64_t bound;        /* last good estuary.dev/truncated-at */
+    struct jc_marks marks; /* of the heads that arrived last */
 };
 
 /* One topic that was ever seen by this process or is remembered by the store. */
@@ -27,9 +28,12 @@ struct vb_topic {
     bool writing;             /* pending is on its way to the store */
     bool failed;              /* the last write failed: the tick tries again */
     struct topic_state pending;
-    uint64_t min_clock; /* never falls */
-    bool listed;        /* scratch of a rebuild */
-    bool shown;         /* served is valid: parts and first are owned references */
+    uint64_t min_clock;                    /* never falls */
+    bool listed;                           /* scratch of a rebuild */
+    const struct catalog_binding *binding; /* NULL without a catalog */
+    bool backfill_warned;
+    struct gw_frontier frontier; /* no field ever falls */
+    bool shown;                  /* served is valid: parts and first are owned references */
     struct gw_topic served;
 };
 
@@ -78,15 +82,18 @@ MUST_USE int vb_topic_get(struct view_build *vb, const char *name, struct vb_top
 void vb_topic_free(struct vb_topic *t);
 
 /* view_build_labels.c */
-/* The encoder that the journal's labels ask for; faults fall back (null key, no compression) and
- * are logged once. NULL: out of memory. */
-const struct gw_encoder *vb_encoder_for(struct view_build *vb, const struct jc_spec *spec);
+/* The encoder that the binding (may be NULL) and the journal's labels (may be NULL) ask for; faults
+ * fall back (null key, no compression) and are logged once. NULL: out of memory. */
+const struct gw_encoder *vb_encoder_for(struct view_build *vb,
+                                        const struct catalog_binding *binding,
+                                        const struct jc_spec *spec);
 void vb_encoders_free(struct view_build *vb);
 /* Takes in the journal's truncated-at label. */
 void vb_slot_read_bound(struct vb_slot *s);
 
 /* view_build_topic.c */
-/* Brings a topic up to its journals (ranked, n >= 1). *changed: what is shown changed. */
+/* Brings a topic up to its journals (ranked); n may be 0 for a catalog's binding. *changed: what is
+ * shown changed. */
 MUST_USE int vb_topic_apply(struct vb_topic *t, struct vb_slot *const *slots, size_t n,
                             bool *changed);
 /* It has no journal any more. */

@@ -124,8 +124,25 @@ static const struct gw_encoder *intern(struct view_build *vb, struct writer *sig
     return &e->encoder;
 }
 
-const struct gw_encoder *vb_encoder_for(struct view_build *vb, const struct jc_spec *spec)
+/* What the catalog says counts; labels fill in the rest. */
+static int choose_key(const struct catalog_binding *b, const struct jc_spec *spec, struct arena *a,
+                      struct span *pointers, size_t *n)
 {
+    *n = 0;
+    if (b != NULL && b->collection != NULL) {
+        *n = b->collection->keys_n;
+        for (size_t i = 0; i < *n; i++)
+            pointers[i] = b->collection->keys[i];
+        return 0;
+    }
+    return spec == NULL ? 0 : read_key(spec, a, pointers, n);
+}
+
+const struct gw_encoder *vb_encoder_for(struct view_build *vb,
+                                        const struct catalog_binding *binding,
+                                        const struct jc_spec *spec)
+{
+    const struct catalog *catalog = vb->opts.catalog;
     struct span pointers[GW_KEY_PARTS_MAX] = {{NULL, 0}};
     const struct gw_encoder *out = NULL;
     struct writer signature;
@@ -134,8 +151,10 @@ const struct gw_encoder *vb_encoder_for(struct view_build *vb, const struct jc_s
 
     arena_init(&a, SIGNATURE_MAX);
     wr_init(&signature, SIGNATURE_MAX);
-    enum kp_codec codec = read_codec(spec);
-    if (read_key(spec, &a, pointers, &n) < 0)
+    enum kp_codec codec = catalog != NULL && catalog->task.has_codec ? catalog->task.codec
+                          : spec != NULL                             ? read_codec(spec)
+                                                                     : KP_CODEC_NONE;
+    if (choose_key(binding, spec, &a, pointers, &n) < 0)
         n = 0; /* half a key would route nobody right: no key */
     wr_u8(&signature, (uint8_t)codec);
     for (size_t i = 0; i < n; i++) {
@@ -177,6 +196,11 @@ void vb_slot_read_bound(struct vb_slot *s)
                   LF_STR("label", JC_LABEL_TRUNCATED_AT), LF_STR("value", value), LF_ERR(err));
         return;
     }
-    if (clock > s->bound)
-        s->bound = clock;
+    if (clock < s->bound) {
+        metric_add(M_LABELS_REGRESSED, 1);
+        log_event(LOG_WARN, "view.label_regressed", LF_STR("journal", s->journal->spec.name),
+                  LF_STR("label", JC_LABEL_TRUNCATED_AT), LF_STR("value", value));
+        return;
+    }
+    s->bound = clock;
 }

@@ -53,6 +53,11 @@ void view_topic_id(const char *task, const char *topic, int32_t epoch, const cha
     out->b[8] = (uint8_t)((out->b[8] & 0x3f) | 0x80);
 }
 
+static const char *task_of(const struct vb_topic *t)
+{
+    return t->vb->opts.catalog == NULL ? "" : t->vb->opts.catalog->task.name;
+}
+
 static void drop_parts(struct gw_topic *g)
 {
     for (size_t i = 0; i < g->parts_n; i++)
@@ -135,17 +140,24 @@ out:
     return err;
 }
 
+/* Both rise only, so the sum does; it stops short of what a client takes for "no epoch". */
+static int32_t epoch_of(const struct topic_state *s)
+{
+    int64_t epoch = (int64_t)s->backfill + 1 + s->generation;
+    return epoch > INT32_MAX - 1 ? INT32_MAX - 1 : (int32_t)epoch;
+}
+
 /* The list is stored: shows it. */
 static int show(struct vb_topic *t, struct vb_slot *const *slots, size_t n, bool *changed)
 {
-    int32_t epoch = t->state.generation + 1;
+    int32_t epoch = epoch_of(&t->state);
     bool same = t->shown && t->served.parts_n == n && t->served.epoch == epoch;
 
     for (size_t i = 0; same && i < n; i++)
         same = t->served.parts[i] == slots[i]->part;
     if (same)
         return 0;
-    struct gw_part **parts = mem_array(n, sizeof(struct gw_part *));
+    struct gw_part **parts = mem_array(n == 0 ? 1 : n, sizeof(struct gw_part *));
     if (parts == NULL)
         return E_NOMEM;
     for (size_t i = 0; i < n; i++)
@@ -157,14 +169,34 @@ static int show(struct vb_topic *t, struct vb_slot *const *slots, size_t n, bool
     t->served.parts = parts;
     t->served.parts_n = n;
     t->served.epoch = epoch;
-    view_topic_id("", t->name, epoch, slots[0]->journal->spec.name,
-                  slots[0]->journal->create_revision, &t->served.id);
+    view_topic_id(task_of(t), t->name, epoch, n == 0 ? "" : slots[0]->journal->spec.name,
+                  n == 0 ? 0 : slots[0]->journal->create_revision, &t->served.id);
     t->shown = true;
     *changed = true;
     return 0;
 }
 
-/* The list of journals: is it another than what is stored? */
+/* 1: the binding's counter is stored or nothing is to be done; 0: it is on its way. */
+static int judge_backfill(struct vb_topic *t)
+{
+    int32_t want = t->binding == NULL ? 0 : t->binding->backfill;
+    struct topic_state next;
+
+    if (want < t->state.backfill && t->binding != NULL && !t->backfill_warned) {
+        t->backfill_warned = true;
+        log_event(LOG_WARN, "view.backfill_lowered", LF_STR("topic", t->name),
+                  LF_INT("catalog", want), LF_INT("kept", t->state.backfill));
+    }
+    if (want <= t->state.backfill)
+        return 1;
+    if (t->writing)
+        return 0;
+    int err = topic_state_with_backfill(&t->state, want, &next);
+    if (err == 0)
+        err = store_state(t, &next);
+    return err;
+}
+
 static int judge_list(struct vb_topic *t, struct vb_slot *const *slots, size_t n, bool *changed)
 {
     struct topic_state next;
@@ -193,24 +225,51 @@ out:
     return err;
 }
 
+static bool frontier_same(const struct gw_frontier *a, const struct gw_frontier *b)
+{
+    return a->truncated_at == b->truncated_at && a->begin == b->begin &&
+           a->complete == b->complete && a->completed == b->completed;
+}
+
+/* Takes in one journal's label and markers. */
+static void frontier_take(struct gw_frontier *f, const struct vb_slot *s)
+{
+    if (s->bound > f->truncated_at)
+        f->truncated_at = s->bound;
+    if (s->bound > f->begin)
+        f->begin = s->bound;
+    if (s->marks.begin > f->begin)
+        f->begin = s->marks.begin;
+    if (s->marks.complete > f->complete) {
+        f->complete = s->marks.complete;
+        f->completed = s->marks.completed;
+    }
+}
+
 /* What may change while the list of journals stays: bound, labels, settings. */
 static int refresh(struct vb_topic *t, const struct vb_slot *first, bool *changed)
 {
-    const struct gw_encoder *encoder = vb_encoder_for(t->vb, &first->journal->spec);
+    const struct jc_journal *journal = first == NULL ? NULL : first->journal;
+    const struct gw_encoder *encoder =
+        vb_encoder_for(t->vb, t->binding, journal == NULL ? NULL : &journal->spec);
+    const struct gw_bound bound = {t->min_clock,
+                                   t->binding == NULL ? UINT64_MAX : t->binding->bound.max_clock};
 
     if (encoder == NULL)
         return E_NOMEM;
     struct gw_topic *g = &t->served;
-    bool same =
-        g->first == first->journal && g->encoder == encoder && g->bound.min_clock == t->min_clock;
+    bool same = g->name != NULL && g->first == journal && g->encoder == encoder &&
+                g->bound.min_clock == bound.min_clock && frontier_same(&g->frontier, &t->frontier);
     if (same)
         return 0;
     const struct jc_journal *old = g->first;
     g->name = t->name;
-    g->collection = t->name;
-    g->first = jc_journal_ref(first->journal);
+    g->collection = t->binding == NULL ? t->name : t->binding->source;
+    g->first = journal == NULL ? NULL : jc_journal_ref(journal);
     g->encoder = encoder;
-    g->bound = (struct gw_bound){t->min_clock, UINT64_MAX};
+    g->bound = bound;
+    g->frontier = t->frontier;
+    g->signal = t->vb->opts.catalog != NULL && t->vb->opts.catalog->task.signal;
     jc_journal_unref(old);
     *changed = true;
     return 0;
@@ -224,15 +283,24 @@ int vb_topic_apply(struct vb_topic *t, struct vb_slot *const *slots, size_t n, b
     t->failed = false;
     if (t->damaged)
         return 0;
+    if (t->binding != NULL && t->binding->bound.min_clock > t->min_clock)
+        t->min_clock = t->binding->bound.min_clock;
     for (size_t i = 0; i < n; i++) {
         if (slots[i]->bound > t->min_clock)
             t->min_clock = slots[i]->bound;
         known = known && slots[i]->known;
+        frontier_take(&t->frontier, slots[i]);
     }
-    if (known && (err = judge_list(t, slots, n, changed)) < 0)
+    if ((err = judge_backfill(t)) < 0)
+        return err;
+    if (err == 1 && n == 0) /* what is stored of an earlier list stays, so the epoch does */
+        err = show(t, slots, 0, changed);
+    else if (err == 1)
+        err = known ? judge_list(t, slots, n, changed) : 0;
+    if (err < 0)
         return err;
     /* A bound takes effect at once, also while a longer list waits for its heads. */
     if (t->shown)
-        err = refresh(t, slots[0], changed);
+        err = refresh(t, n == 0 ? NULL : slots[0], changed);
     return err;
 }

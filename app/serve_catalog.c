@@ -1,0 +1,61 @@
+/* See serve_catalog.h. */
+#include "app/serve_catalog.h"
+
+#include <stdio.h>
+
+#include "base/mem.h"
+
+static void say_faults(const char *path, const struct catalog_faults *f,
+                       void (*say)(void *arg, bool warning, const char *text), void *arg)
+{
+    char text[600];
+
+    for (size_t i = 0; i < f->n; i++) {
+        const struct catalog_fault *one = &f->list[i];
+
+        if (one->line == 0)
+            (void)snprintf(text, sizeof text, "%.300s: %s%s", path, one->warning ? "warning: " : "",
+                           one->text);
+        else
+            (void)snprintf(text, sizeof text, "%.300s:%zu: %s%s", path, one->line,
+                           one->warning ? "warning: " : "", one->text);
+        say(arg, one->warning, text);
+    }
+    if (f->n < f->faults + f->warnings) {
+        (void)snprintf(text, sizeof text, "%.300s: and %zu more", path,
+                       f->faults + f->warnings - f->n);
+        say(arg, false, text);
+    }
+}
+
+int serve_catalog(const struct config *c, void (*say)(void *arg, bool warning, const char *text),
+                  void *arg, struct catalog **out, size_t *faults)
+{
+    char text[600];
+
+    *out = NULL;
+    if (faults != NULL)
+        *faults = 0;
+    if (c->catalog[0] == '\0')
+        return 0;
+    struct catalog_faults *f = mem_zalloc(sizeof *f);
+    if (f == NULL)
+        return E_NOMEM;
+    int err = catalog_read(c->catalog, f, out);
+    say_faults(c->catalog, f, say, arg);
+    if (err == 0 && (*out)->task.has_token && !c->allow_anonymous) {
+        (void)snprintf(text, sizeof text,
+                       "%.300s:%zu: the task has a token, but this build asks no client for it: "
+                       "give --allow-anonymous if everybody may read its topics",
+                       c->catalog, (*out)->task.line);
+        say(arg, false, text);
+        f->faults++;
+        catalog_free(*out);
+        *out = NULL;
+        err = E_INVALID;
+    }
+    if (faults != NULL)
+        *faults = f->faults;
+    mem_free(f);
+    return err;
+}

@@ -1,0 +1,13 @@
+/* The file of --catalog, for `serve` and `check`. Main thread. */
+#pragma once
+
+#include "app/cli.h"
+#include "app/config.h"
+#include "gateway/catalog.h"
+
+/* Reads the catalog that the settings name (none: 0, *out NULL) and reports each fault and warning
+ * as "FILE:LINE: text" by say. Also refuses what this build must not do with it. E_INVALID: it
+ * cannot be used. *faults (may be NULL): how many. Free with catalog_free. */
+MUST_USE int serve_catalog(const struct config *c,
+                           void (*say)(void *arg, bool warning, const char *text), void *arg,
+                           struct catalog **out, size_t *faults);
