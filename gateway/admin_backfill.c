@@ -53,7 +53,8 @@ static bool shown(struct admin_http *a, const char *collection, uint64_t begin)
 
 static bool settled(struct admin_http *a, const char *collection, const struct backfill_status *st)
 {
-    return st->labelled == st->journals && shown(a, collection, st->state.begin);
+    return st->state.begin == 0 ||
+           (st->labelled == st->journals && shown(a, collection, st->state.begin));
 }
 
 static void member_clock(struct writer *w, const char *name, uint64_t clock)

@@ -88,7 +88,7 @@ struct backfill_status {
     struct backfill_state state;
     uint64_t truncated_at; /* the highest label; 0: there is none */
     size_t journals;
-    size_t labelled; /* journals with a label at or above state.begin */
+    size_t labelled; /* of them with a good label, at or above state.begin */
 };
 
 /* Home thread. Starts watching the store's journals. */
