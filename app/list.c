@@ -117,22 +117,36 @@ static void fill_journals(struct table *t, const json_t *root)
     }
 }
 
+/* "-", or the clock and whether its backfill is complete. */
+static const char *backfill_of(struct table *t, const json_t *topic)
+{
+    static const char none[] = "0000000000000000";
+    const char *begin = text_of(topic, "backfill_begin");
+    bool complete = strcmp(begin, text_of(topic, "backfill_completed")) == 0;
+
+    if (begin[0] == '\0' || strcmp(begin, none) == 0)
+        return "-";
+    const char *text = arena_printf(&t->arena, "%s %s", begin, complete ? "complete" : "open");
+    return text == NULL ? begin : text;
+}
+
 static void fill_topics(struct table *t, const json_t *root)
 {
     json_t *topic, *p;
     size_t i, k;
 
-    t->columns = 6;
+    t->columns = 7;
     table_add(t, (const char *const[]){"TOPIC", "PARTITION", "LOG START", "HIGH WATERMARK", "EPOCH",
-                                       "JOURNAL"});
+                                       "JOURNAL", "BACKFILL"});
     json_array_foreach(json_object_get(root, "topics"), i, topic)
     {
         json_array_foreach(json_object_get(topic, "partitions"), k, p)
         {
-            table_add(t, (const char *const[]){
-                             text_of(topic, "name"), number_of(t, p, "partition"),
-                             number_of(t, p, "log_start"), number_of(t, p, "high_watermark"),
-                             number_of(t, topic, "epoch"), text_of(p, "journal")});
+            table_add(t, (const char *const[]){text_of(topic, "name"), number_of(t, p, "partition"),
+                                               number_of(t, p, "log_start"),
+                                               number_of(t, p, "high_watermark"),
+                                               number_of(t, topic, "epoch"), text_of(p, "journal"),
+                                               backfill_of(t, topic)});
         }
     }
 }

@@ -66,16 +66,26 @@ void admin_id_text(const struct kp_uuid *id, char out[23])
 
 void admin_json_topic(struct writer *w, const struct gw_topic *t)
 {
-    char id[23], bound[17];
+    char id[23], bound[17], begin[17], complete[17], completed[17];
 
     admin_id_text(&t->id, id);
     num_hex16(t->bound.min_clock, bound);
+    num_hex16(t->frontier.begin, begin);
+    num_hex16(t->frontier.complete, complete);
+    num_hex16(t->frontier.completed, completed);
     wr_str(w, "{\"name\":");
     sc_json_quote(span_str(t->name), w);
     wr_str(w, ",\"collection\":");
     sc_json_quote(span_str(t->collection), w);
-    wr_printf(w, ",\"id\":\"%s\",\"epoch\":%" PRId32 ",\"truncated_at\":\"%s\",\"partitions\":[",
-              id, t->epoch, bound);
+    wr_printf(w,
+              ",\"id\":\"%s\",\"epoch\":%" PRId32 ",\"truncated_at\":\"%s\",\"backfill_begin\":"
+              "\"%s\",\"backfill_complete\":\"%s\",\"backfill_completed\":\"%s\",",
+              id, t->epoch, bound, begin, complete, completed);
+    if (t->bound.max_clock != UINT64_MAX) {
+        num_hex16(t->bound.max_clock, bound);
+        wr_printf(w, "\"not_after\":\"%s\",", bound);
+    }
+    wr_str(w, "\"partitions\":[");
     for (size_t i = 0; i < t->parts_n; i++) {
         struct jc_heads h = {0};
 

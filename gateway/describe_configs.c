@@ -53,17 +53,23 @@ static void add_limit(struct entries *e, const char *name, int64_t v, int64_t un
     add_number(e, name, TYPE_LONG, v == 0 ? SOURCE_DEFAULT : SOURCE_TOPIC, v == 0 ? unset : v, doc);
 }
 
+static void add_clock(struct entries *e, const char *name, uint64_t clock, const char *doc)
+{
+    char hex[17] = "";
+
+    if (clock != 0)
+        num_hex16(clock, hex);
+    add(e, name, TYPE_STRING, SOURCE_DEFAULT, arena_strndup(e->arena, hex, strlen(hex)), doc);
+}
+
 static void topic_entries(struct entries *e, const struct gw_config *config,
                           const struct gw_topic *t)
 {
     static const struct jc_spec none;
     const struct jc_spec *spec = t->first == NULL ? &none : &t->first->spec;
-    char truncated[17] = "";
     size_t max_document = config->max_document_bytes != 0 ? config->max_document_bytes
                                                           : (size_t)DEFAULT_SEGMENT_BYTES;
 
-    if (t->bound.min_clock != 0)
-        num_hex16(t->bound.min_clock, truncated);
     add(e, "cleanup.policy", TYPE_LIST, SOURCE_DEFAULT, "delete",
         "Old fragments are removed; documents are never compacted.");
     add(e, "compression.type", TYPE_STRING,
@@ -81,11 +87,14 @@ static void topic_entries(struct entries *e, const struct gw_config *config,
               "Fragments older than this are removed; -1: kept for ever.");
     add_limit(e, "segment.bytes", spec->fragment_bytes, DEFAULT_SEGMENT_BYTES,
               "A fragment is closed when it is at least this long.");
+    add_clock(e, "sluice.backfill-begin", t->frontier.begin,
+              "Where the newest backfill begins: 16 hex digits of a clock; empty: there was none.");
+    add_clock(e, "sluice.backfill-complete", t->frontier.complete,
+              "The newest complete marker; empty: there was none.");
     add(e, "sluice.collection", TYPE_STRING, SOURCE_DEFAULT, t->collection,
         "The collection that this topic shows.");
-    add(e, "sluice.truncated-at", TYPE_STRING, SOURCE_DEFAULT,
-        arena_strndup(e->arena, truncated, strlen(truncated)),
-        "Documents with an older clock are hidden: 16 hex digits; empty: none are.");
+    add_clock(e, "sluice.truncated-at", t->bound.min_clock,
+              "Documents with an older clock are hidden: 16 hex digits; empty: none are.");
 }
 
 static void broker_entries(struct entries *e, const struct request *rq)

@@ -103,9 +103,33 @@ static int64_t write_head(const struct jc_heads *h)
     return h->write_head;
 }
 
-static int64_t bound_ms(const struct gw_topic *t)
+static uint64_t bound_of(const struct gw_topic *t)
 {
-    return t->bound.min_clock == 0 ? 0 : jc_clock_unix_ms(t->bound.min_clock);
+    return t->bound.min_clock;
+}
+
+static uint64_t begin_of(const struct gw_topic *t)
+{
+    return t->frontier.begin;
+}
+
+static uint64_t complete_of(const struct gw_topic *t)
+{
+    return t->frontier.complete;
+}
+
+/* One family: a clock per topic as Unix milliseconds; 0: none. */
+static void render_clocks(struct writer *w, const struct gw_view *view, const char *name,
+                          const char *help, uint64_t (*value)(const struct gw_topic *t))
+{
+    head(w, name, GAUGE, help);
+    for (size_t i = 0; i < view->topics_n; i++) {
+        uint64_t clock = value(&view->topics[i]);
+
+        wr_printf(w, "%s{topic=\"", name);
+        label(w, view->topics[i].name);
+        wr_printf(w, "\"} %" PRId64 "\n", clock == 0 ? 0 : jc_clock_unix_ms(clock));
+    }
 }
 
 static void render_topics(struct writer *w, const struct gw_view *view)
@@ -115,13 +139,12 @@ static void render_topics(struct writer *w, const struct gw_view *view)
     render_heads(w, view, "sluice_log_start",
                  "End of the last content document that was removed, a byte offset", log_start);
     render_heads(w, view, "sluice_write_head", "End of the last durable byte", write_head);
-    head(w, "sluice_truncated_at_milliseconds", GAUGE,
-         "Documents older than this Unix time are hidden; 0: none");
-    for (size_t i = 0; i < view->topics_n; i++) {
-        wr_str(w, "sluice_truncated_at_milliseconds{topic=\"");
-        label(w, view->topics[i].name);
-        wr_printf(w, "\"} %" PRId64 "\n", bound_ms(&view->topics[i]));
-    }
+    render_clocks(w, view, "sluice_truncated_at_milliseconds",
+                  "Documents older than this Unix time are hidden; 0: none", bound_of);
+    render_clocks(w, view, "sluice_backfill_begin_milliseconds",
+                  "Unix time at which the newest backfill began; 0: none", begin_of);
+    render_clocks(w, view, "sluice_backfill_complete_milliseconds",
+                  "Unix time of the newest complete marker; 0: none", complete_of);
 }
 
 void metrics_render(const struct gw_view *view, struct writer *w)

@@ -193,7 +193,8 @@ void vb_slot_read_bound(struct vb_slot *s)
     if (err < 0) {
         metric_add(M_LABELS_REFUSED, 1);
         log_event(LOG_WARN, "view.label_refused", LF_STR("journal", s->journal->spec.name),
-                  LF_STR("label", JC_LABEL_TRUNCATED_AT), LF_STR("value", value), LF_ERR(err));
+                  LF_STR("label", JC_LABEL_TRUNCATED_AT),
+                  LF_STR("value", value == NULL ? "several" : value), LF_ERR(err));
         return;
     }
     if (clock < s->bound) {

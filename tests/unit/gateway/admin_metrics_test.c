@@ -29,7 +29,11 @@ static const struct gw_view *view_of(const char *name)
 {
     static const struct gw_encoder encoder = {.id = 1};
     struct jc_spec spec = {.name = "acme/t/pivot=00"};
-    struct gw_topic topic = {.name = name, .collection = name, .encoder = &encoder, .epoch = 3};
+    struct gw_topic topic = {.name = name,
+                             .collection = name,
+                             .encoder = &encoder,
+                             .bound = {0, UINT64_MAX},
+                             .epoch = 3};
     struct jc_heads heads = {
         .first = 1, .log_start = 1, .content_end = 90, .write_head = 100, .max_clock = 5};
     const struct jc_journal *j;
@@ -104,6 +108,8 @@ static void a_topic_in_json_has_kafkas_id_form(void **state)
     assert_string_equal((const char *)w.b->data,
                         "{\"name\":\"acme/t\",\"collection\":\"acme/t\",\"id\":"
                         "\"AAAAAAAAAAAAAAAAAAAAAA\",\"epoch\":3,\"truncated_at\":"
+                        "\"0000000000000000\",\"backfill_begin\":\"0000000000000000\","
+                        "\"backfill_complete\":\"0000000000000000\",\"backfill_completed\":"
                         "\"0000000000000000\",\"partitions\":[{\"partition\":0,\"journal\":"
                         "\"acme/t/pivot=00\",\"log_start\":1,\"high_watermark\":90,"
                         "\"write_head\":100}]}");
