@@ -125,11 +125,9 @@ static void on_mark_block(void *arg, int err, struct jc_block *block)
     advance(f);
 }
 
-static void on_seek(void *arg, int err, int64_t block)
+/* E_NOTFOUND: no whole block between holds a visible document. */
+static void judge(struct finder *f, int err)
 {
-    struct finder *f = arg;
-
-    (void)block;
     if (err < 0 && err != E_NOTFOUND) {
         finish(f, err);
         return;
@@ -151,6 +149,12 @@ static void on_seek(void *arg, int err, int64_t block)
     advance(f);
 }
 
+static void on_seek(void *arg, int err, int64_t block)
+{
+    (void)block;
+    judge(arg, err);
+}
+
 static bool asks(const struct finder *f)
 {
     if (f->step == STEP_FIRST)
@@ -170,6 +174,10 @@ static void advance(struct finder *f)
         }
         if (f->step != STEP_FIRST) /* the block behind the marker's */
             from = (mark_end(f) + JC_BLOCK_BYTES - 1) / JC_BLOCK_BYTES * JC_BLOCK_BYTES;
+        if (from >= f->start) {
+            judge(f, E_NOTFOUND);
+            return;
+        }
         const struct jc_seek_req rq = {.journal = f->journal,
                                        .offset = from,
                                        .end_offset = f->start,
