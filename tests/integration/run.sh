@@ -37,7 +37,7 @@ ulimit -n "$(ulimit -H -n)" 2>/dev/null
 echo "integration: set up in $(( $(date +%s) - START )) s"
 
 if [ $# -gt 0 ]; then SUITES=("$@"); else
-  SUITES=(lifecycle offsets_basic offsets_journal offset_model hidden_ranges epochs cases_clients bad_input real_data kill9 million lab)
+  SUITES=(lifecycle offsets_basic offsets_journal offset_model hidden_ranges epochs cases_clients bad_input real_data kill9 backfill million lab)
   for f in test_*.py; do    # and those that came later
     f=${f#test_}; f=${f%.py}
     [[ " ${SUITES[*]} " == *" $f "* ]] || SUITES+=("$f")
