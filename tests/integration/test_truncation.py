@@ -14,7 +14,7 @@ from docs_util import read_all
 from journals import ACK, Journal, clock_of, uuid_text
 from kafka_raw import EARLIEST, FETCH, LATEST, METADATA, Conn, decode_batches, visible
 from scale import LONG, QUICK, size
-from sluice import ROOT, AdminError, run_cli, uuid_clock
+from sluice import META, ROOT, AdminError, run_cli, uuid_clock
 
 SERVER_FLAGS = ('--journal-admin',)
 TRUNCATED = 'estuary.dev/truncated-at'
@@ -404,8 +404,8 @@ class World:
         for j in self.journals():
             docs = []
             for line in self.content(j['name']):
-                if not line.startswith(b'{"_meta":{"uuid":"'):
-                    continue
+                if not META.match(line):
+                    continue    # an ACK
                 clock, flags = uuid_clock(line)
                 if flags & 3 != ACK and clock >= bound:
                     docs.append(line)
