@@ -330,3 +330,41 @@ def test_an_illegal_or_unknown_topic_is_named_to_the_user_at_once(srv, topic):
     clients.need(clients.PY['main'], 'py-install.sh main')
     out = clients.run([clients.PY['main'], '-c', ILLEGAL_CONFLUENT, srv.bootstrap, 'nope', '..', 'a b', topic], 40).stdout.decode().split('\n')
     assert out[0] == 'nope 3' and out[1] == '.. 17' and out[2] == 'a b 17' and out[3] == topic + ' served 1', out
+
+
+# --- what a reader may not do ----------------------------------------------------------------------------------------------
+
+REFUSED = '''
+import sys, confluent_kafka as ck
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+b, t = sys.argv[1:3]
+a = AdminClient({'bootstrap.servers': b})
+def show(what, fs):
+    for f in fs.values():
+        try: f.result(15); print(what, 'done', flush=True)
+        except ck.KafkaException as e: print(what, e.args[0].name(), flush=True)
+show('create', a.create_topics([NewTopic('zz', 1, 1)]))
+show('delete', a.delete_topics([t]))
+show('grow', a.create_partitions([NewPartitions(t, 9)]))
+show('alter', a.alter_configs([ConfigResource('topic', t, {'retention.ms': '5'})]))
+show('records', a.delete_records([ck.TopicPartition(t, 0, 10)]))
+p = ck.Producer({'bootstrap.servers': b, 'message.timeout.ms': 15000, 'retries': 0})
+p.produce(t, b'x', on_delivery=lambda e, m: print('produce', e.name() if e else 'done', flush=True))
+p.flush(20)
+import os; os._exit(0)
+'''
+
+
+def test_writes_and_admin_requests_are_refused_by_name_and_change_nothing(srv, topic):
+    """An operator must read 'not allowed', not a time-out, a closed connection or a false success."""
+    clients.need(clients.PY['main'], 'py-install.sh main')
+    srv.publish(topic, [{'n': i} for i in range(5)])
+    before = srv.topics()[topic], sorted(srv.topics())
+    t0 = time.monotonic()
+    out = clients.run([clients.PY['main'], '-c', REFUSED, srv.bootstrap, topic], 60).stdout.decode().split('\n')[:-1]
+    got = dict(x.split(' ') for x in out)
+    assert set(got) == {'create', 'delete', 'grow', 'alter', 'records', 'produce'}
+    assert set(got.values()) <= {'TOPIC_AUTHORIZATION_FAILED', 'CLUSTER_AUTHORIZATION_FAILED', 'INVALID_REQUEST'}, got
+    assert time.monotonic() - t0 < 15
+    assert (srv.topics()[topic], sorted(srv.topics())) == before
+    assert len(read_all(srv.kafka, topic, 0)) == 5
