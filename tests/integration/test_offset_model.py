@@ -294,7 +294,7 @@ def times(m, c, oracle, n, epoch):
                 assert (r['error_code'], r['leader_epoch'], r['end_offset']) == (0, *want)
 
 
-SEEDS = range(FIRST_SEED, FIRST_SEED + size(40, 6, 2))
+SEEDS = range(FIRST_SEED, FIRST_SEED + size(12, 6, 2))
 
 
 @pytest.mark.parametrize('seed', SEEDS)
