@@ -21,10 +21,8 @@ static int teardown(void **state)
 /* The gateway stops and comes again on the same store. */
 static void restart(struct harness *h)
 {
-    const struct view_build_opts opts = {.store = &h->fs->base,
-                                         .mb = &h->control,
-                                         .on_view = harness_on_view,
-                                         .arg = h};
+    const struct view_build_opts opts = {
+        .store = &h->fs->base, .mb = &h->control, .on_view = harness_on_view, .arg = h};
 
     view_build_stop(h->vb);
     harness_settle(h);
