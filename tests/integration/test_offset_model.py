@@ -453,6 +453,11 @@ def test_the_other_clients_read_the_same_documents(drawn):
     names = ['confluent-kafka', 'kafka-python'] if QUICK else ['franz-go', 'sarama', 'kafkajs-lowlevel', 'kafka-python', 'kafka-python-2.0', 'aiokafka', 'platformatic', 'java-assign']
     for n in names:
         got = [(r.offset, r.value, r.timestamp) for r in clients.DIRECT[n](drawn.srv.bootstrap, drawn.topic)]
+        if n == 'kafka-python-2.0':
+            # It knows no control batches and hands their records to the program, also with a real Kafka (docs/protocol.md):
+            # the one that moves it to the watermark may show, and nothing else.
+            control = (drawn.hw - 1, None, -1)
+            got = [r for r in got if r != control]
         assert got == want, n
 
 
