@@ -1,9 +1,12 @@
 /* Options and help of all commands. See cli.h. */
 #include "app/cli.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 void cli_error(const struct cli_command *cmd, const char *fmt, ...)
 {
@@ -14,6 +17,38 @@ void cli_error(const struct cli_command *cmd, const char *fmt, ...)
     (void)vfprintf(stderr, fmt, ap);
     va_end(ap);
     (void)fputc('\n', stderr);
+}
+
+/* The errno of what was lost of out; 0: nothing. A write that failed while the command ran left
+ * only the stream's error mark, so a pipe is asked whether its reader left. */
+static int lost(FILE *out)
+{
+    struct pollfd p = {.fd = fileno(out), .events = POLLOUT};
+    bool marked = ferror(out) != 0;
+    int fd;
+
+    if (fflush(out) != 0)
+        return errno;
+    if (marked)
+        return poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP)) != 0 ? EPIPE : EIO;
+    /* A network file system tells of a full disk only at the close. */
+    if ((fd = dup(p.fd)) >= 0 && close(fd) < 0)
+        return errno;
+    return 0;
+}
+
+int cli_end(FILE *out, int rc)
+{
+    int e = lost(out);
+
+    if (e == 0)
+        return rc;
+    if (e == EIO)
+        cli_error(NULL, "the output could not be written: it is cut");
+    else if (e != EPIPE)
+        cli_error(NULL, "the output could not be written: it is cut: %s",
+                  err_text(err_from_errno(e)));
+    return rc == EXIT_OK ? EXIT_FAILED : rc;
 }
 
 const char *cli_value(const struct cli_values *v, const char *fallback)

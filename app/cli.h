@@ -60,6 +60,10 @@ const char *cli_nearest(const char *typed, const char *const *names, size_t n);
 /* "sluice COMMAND: text" on stderr. */
 void cli_error(const struct cli_command *cmd, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* The end of every command: what it printed must have arrived. Flushes out; when anything of it was
+ * lost, says so on stderr (not when the reader of a pipe left: `sluice read ... | head`) and turns
+ * EXIT_OK into EXIT_FAILED. Returns the exit code. */
+int cli_end(FILE *out, int rc);
 /* The last value of an option, or fallback. */
 const char *cli_value(const struct cli_values *v, const char *fallback);
 bool cli_switch(const struct cli_values *v);

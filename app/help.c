@@ -112,13 +112,10 @@ int cmd_help(const struct cli_command *cmd, int argc, char **argv)
     return other->run(other, 2, help_argv);
 }
 
-int cli_main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     const struct cli_command *cmd;
-    int rc;
 
-    /* Commands talk to a person; `serve` sets what its settings say. */
-    log_setup(LOG_WARN, LOG_FORMAT_TEXT);
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;
@@ -137,8 +134,12 @@ int cli_main(int argc, char **argv)
     }
     if ((cmd = find(argv[1])) == NULL)
         return unknown(argv[1]);
-    rc = cmd->run(cmd, argc - 1, argv + 1);
-    if (fflush(stdout) != 0 && rc == EXIT_OK)
-        rc = EXIT_FAILED;
-    return rc;
+    return cmd->run(cmd, argc - 1, argv + 1);
+}
+
+int cli_main(int argc, char **argv)
+{
+    /* Commands talk to a person; `serve` sets what its settings say. */
+    log_setup(LOG_WARN, LOG_FORMAT_TEXT);
+    return cli_end(stdout, run(argc, argv));
 }

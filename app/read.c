@@ -81,7 +81,7 @@ static void print_block(struct read_run *r, const struct jc_block *b)
             int64_t last = at + (nl - p);
 
             at = last + 1;
-            if (last < r->offset || last >= r->end || r->limit == 0)
+            if (last < r->offset || last >= r->end || r->limit == 0 || ferror(stdout))
                 continue;
             r->limit--;
             (void)printf("%" PRId64 "\t", last);
@@ -102,7 +102,8 @@ static int read_blocks(struct read_run *r, struct jc_store *store, struct mailbo
     if (r->offset > heads.write_head)
         return E_RANGE;
     pos = r->offset > heads.first ? r->offset : heads.first;
-    while (pos < heads.write_head && pos < r->end && r->limit > 0) {
+    /* a lost line is told at the end of every command (cli_end) */
+    while (pos < heads.write_head && pos < r->end && r->limit > 0 && !ferror(stdout)) {
         struct jc_block_req rq = {.journal = j, .block = pos / JC_BLOCK_BYTES, .from = pos};
         struct jc_block b;
 

@@ -216,7 +216,11 @@ static void announce(const struct server *sv, const struct gw_ports *ports)
     for (size_t i = 0; i < gw->kafka_n; i++)
         print_listener(sv, "Kafka", "", &gw->kafka[i], gateway_kafka_port(sv->gw, i));
     print_listener(sv, "admin", "http://", &gw->admin, ports->admin);
-    (void)fflush(stdout);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        /* A server serves without its banner too; ports-file and the log say the same. */
+        log_event(LOG_WARN, "serve.banner_lost", LF_ERR(E_IO));
+        clearerr(stdout);
+    }
 }
 
 static int run(const struct cli_command *cmd, struct server *sv)

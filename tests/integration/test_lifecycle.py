@@ -3,6 +3,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import threading
 import time
 
@@ -10,7 +11,7 @@ import pytest
 
 from docs_util import doc, read_all
 from kafka_raw import FETCH, LATEST, METADATA, Conn
-from sluice import AdminError, dumps, run_cli, strip_meta
+from sluice import BIN, REPORT, SANITIZER_ENV, AdminError, dumps, run_cli, strip_meta
 
 
 # --- start and stop -----------------------------------------------------------------------------------------------
@@ -496,3 +497,63 @@ def test_a_record_has_its_documents_key(srv, topic):
     assert [r.key for r in read_all(srv.kafka, topic + '-two', 0)] == [b'[1,"x"]']
     srv.publish(topic + '-none', [{'id': 1}])
     assert [r.key for r in read_all(srv.kafka, topic + '-none', 0)] == [None]
+
+
+def into(mode, args, stdin=b''):
+    """A command with /dev/null as its output; mode 'rb': every write to it fails, as on a full disk. Not /dev/full: in some
+    containers that is a plain file. (exit code, stderr)"""
+    with open('/dev/null', mode) as out:
+        p = subprocess.run([BIN, *args], input=stdin, stdout=out, stderr=subprocess.PIPE, timeout=60, env=dict(os.environ, **SANITIZER_ENV))
+    assert not REPORT.search(p.stderr.decode(errors='replace')), p.stderr
+    return p.returncode, p.stderr
+
+
+def test_output_that_is_lost_fails_the_command(make_server, topic):
+    """A backup by `sluice read > file` on a full disk must not look whole."""
+    s = make_server()
+    s.publish(topic, [{'id': i, 'pad': 'x' * 1000} for i in range(3000)])
+    journal = s.topics()[topic]['partitions'][0]['journal']
+    live = ['--admin', s.admin_url]
+    commands = [['read', journal, *live], ['read', journal, '--limit', '1', *live], ['topics', *live], ['collections', '--json', *live],
+                ['journals', *live], ['publish', topic, *live], ['backfill', 'status', topic, *live],
+                ['help'], ['help', 'config'], ['help', 'serve'], ['--help'], ['version'], ['--version'], ['read', '--help']]
+
+    def all_of_them():
+        for args in commands:
+            stdin = b'{"id":1}\n' if args[0] == 'publish' else b''
+            rc, text = into('wb', args, stdin)
+            assert rc == 0, (args, text)
+            rc, text = into('rb', args, stdin)
+            assert rc == 1 and b'output' in text, (args, rc, text)
+    all_of_them()
+    s.stop()
+    offline = ['--data-dir', str(s.data_dir)]
+    commands = [['read', journal, *offline], ['read', journal, '--limit', '1', *offline], ['publish', topic, *offline], ['check', *offline]]
+    all_of_them()
+
+
+def test_a_reader_that_leaves_the_pipe_gets_no_complaint(srv, topic):
+    srv.publish(topic, [{'id': i, 'pad': 'x' * 1000} for i in range(3000)])
+    journal = srv.topics()[topic]['partitions'][0]['journal']
+    for ignored in (True, False):
+        p = subprocess.Popen([BIN, 'read', journal, '--admin', srv.admin_url], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             restore_signals=not ignored, env=dict(os.environ, **SANITIZER_ENV))
+        assert p.stdout.readline()
+        p.stdout.close()
+        assert p.stderr.read() == b''
+        assert p.wait(20) in (1, -signal.SIGPIPE)
+        p.stderr.close()
+
+
+def test_a_server_whose_banner_is_lost_serves_and_says_so(tmp_path):
+    ports, log = tmp_path / 'ports', tmp_path / 'log'
+    with open('/dev/null', 'rb') as out, open(log, 'wb') as err:
+        p = subprocess.Popen([BIN, 'serve', '--data-dir', str(tmp_path / 'd'), '--kafka-listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0',
+                              '--ports-file', str(ports)], stdout=out, stderr=err, env=dict(os.environ, **SANITIZER_ENV))
+    for _ in range(300):
+        if ports.exists() or p.poll() is not None:
+            break
+        time.sleep(0.05)
+    p.terminate()
+    assert p.wait(30) == 0, log.read_text()
+    assert 'banner_lost' in log.read_text()

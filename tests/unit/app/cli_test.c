@@ -1,10 +1,14 @@
 /* Command lines: options, arguments, hints. Help goes to stdout, faults to stderr. */
+#include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -121,6 +125,69 @@ static void every_command_has_help(void **state)
     }
 }
 
+/* A stream that takes nothing, as on a full disk: its descriptor is only for reading. Not
+ * /dev/full: in some containers that is a plain file. */
+static FILE *broken(void)
+{
+    FILE *out = fopen("/dev/null", "w");
+    int fd = open("/dev/null", O_RDONLY);
+
+    assert_non_null(out);
+    assert_true(fd >= 0);
+    assert_true(dup2(fd, fileno(out)) >= 0);
+    (void)close(fd);
+    return out;
+}
+
+/* Writes n bytes, ends, and returns the exit code of a command that thought rc. */
+static int end_after(FILE *out, size_t n, int rc)
+{
+    assert_non_null(out);
+    while (n-- > 0)
+        (void)fputc('x', out);
+    rc = cli_end(out, rc);
+    (void)fclose(out);
+    return rc;
+}
+
+static void output_that_did_not_arrive_is_a_failure(void **state)
+{
+    (void)state;
+    assert_int_equal(end_after(fopen("/dev/null", "w"), 100, EXIT_OK), EXIT_OK);
+    assert_int_equal(end_after(broken(), 0, EXIT_OK), EXIT_OK);
+    assert_int_equal(end_after(broken(), 1, EXIT_OK), EXIT_FAILED);
+}
+
+static void output_lost_while_the_command_ran_is_a_failure_at_its_end(void **state)
+{
+    FILE *out = broken();
+
+    (void)state;
+    (void)fputc('x', out);
+    assert_int_equal(fflush(out), EOF);
+    __fpurge(out); /* the last flush has nothing to write, and succeeds */
+    assert_int_equal(end_after(out, 0, EXIT_OK), EXIT_FAILED);
+}
+
+static void a_fault_keeps_its_exit_code_when_the_output_is_lost_too(void **state)
+{
+    (void)state;
+    assert_int_equal(end_after(broken(), 1, EXIT_USAGE), EXIT_USAGE);
+}
+
+static void a_reader_that_left_is_a_failure_too(void **state)
+{
+    (void)state;
+    assert_true(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
+    for (size_t n = 1; n < 1 << 20; n *= 1000) {
+        int fds[2];
+
+        assert_int_equal(pipe(fds), 0);
+        (void)close(fds[0]);
+        assert_int_equal(end_after(fdopen(fds[1], "w"), n, EXIT_OK), EXIT_FAILED);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +199,10 @@ int main(void)
         cmocka_unit_test(a_typing_error_gets_a_hint),
         cmocka_unit_test(unknown_commands_exit_with_usage),
         cmocka_unit_test(every_command_has_help),
+        cmocka_unit_test(output_that_did_not_arrive_is_a_failure),
+        cmocka_unit_test(output_lost_while_the_command_ran_is_a_failure_at_its_end),
+        cmocka_unit_test(a_fault_keeps_its_exit_code_when_the_output_is_lost_too),
+        cmocka_unit_test(a_reader_that_left_is_a_failure_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
