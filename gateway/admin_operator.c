@@ -102,10 +102,13 @@ static int status_of(int err)
 static void reply_err(struct operation *op, int err)
 {
     struct evhttp_request *req = take_request(op);
+    bool made = op->journal == NULL; /* its name was new to the store */
+    const char *rule = err == E_INVALID && made ? op->call.a->host.store->ops->name_rule : NULL;
 
     log_outcome(op, err);
     if (req != NULL)
-        admin_reply_error(op->call.a, req, status_of(err), "%s", err_text(err));
+        admin_reply_error(op->call.a, req, status_of(err), "%s%s%s", err_text(err),
+                          rule == NULL ? "" : ": ", rule == NULL ? "" : rule);
     operation_end(op);
 }
 

@@ -82,7 +82,9 @@ static void call_refuse(struct bf_call *c, int status, const char *text)
 /* A fault that is not the request's. */
 static void call_fail(struct bf_call *c, const char *what, int err)
 {
-    int status = err == E_NOSPACE ? 507 : err == E_IO || err == E_CORRUPT ? 500 : 503;
+    /* 503 says "try again", which cannot mend what the store calls invalid */
+    bool broken = err == E_IO || err == E_CORRUPT || err == E_INVALID;
+    int status = err == E_NOSPACE ? 507 : broken ? 500 : 503;
     char text[200];
 
     log_peer(LOG_WARN, "backfill.failed", LF_STR("collection", c->col->name), LF_STR("at", what),

@@ -110,7 +110,9 @@ void pub_call_refuse(struct publish_call *c, int status, const char *fmt, ...)
 /* A fault that is not the request's. */
 void pub_call_fail(struct publish_call *c, const char *what, int err)
 {
-    int status = err == E_NOSPACE ? 507 : err == E_IO || err == E_CORRUPT ? 500 : 503;
+    /* 503 says "try again", which cannot mend what the store calls invalid */
+    bool broken = err == E_IO || err == E_CORRUPT || err == E_INVALID;
+    int status = err == E_NOSPACE ? 507 : broken ? 500 : 503;
 
     metric_add(M_STORE_ERRORS, err == E_NOMEM ? 0 : 1);
     log_peer(LOG_WARN, "publish.failed", LF_SPAN("collection", c->collection), LF_STR("at", what),
@@ -357,6 +359,18 @@ static void call_relist(struct publish_call *c)
         pub_call_fail(c, "list", err);
 }
 
+/* The store's own rules are stricter than the layout's; no retry mends a name. */
+static void call_create_failed(struct publish_call *c, int err)
+{
+    const char *rule = c->p->opts.store->ops->name_rule;
+
+    if (err != E_INVALID)
+        pub_call_fail(c, "creating the collection", err);
+    else
+        pub_call_refuse(c, 400, "the collection cannot be created: the store refuses its name%s%s",
+                        rule == NULL ? "" : ": ", rule == NULL ? "" : rule);
+}
+
 static void call_created(void *arg, int err, int64_t revision)
 {
     struct publish_call *c = arg;
@@ -368,7 +382,7 @@ static void call_created(void *arg, int err, int64_t revision)
     if (err == 0 || err == E_CONFLICT || err == E_EXISTS)
         call_relist(c);
     else
-        pub_call_fail(c, "creating the collection", err);
+        call_create_failed(c, err);
 }
 
 static void call_create_journals(struct publish_call *c)
@@ -389,7 +403,7 @@ static void call_create_journals(struct publish_call *c)
     }
     err = s->ops->apply(s, c->specs->changes, c->specs->n, &c->p->opts.home->ex, call_created, c);
     if (err < 0)
-        pub_call_fail(c, "creating the collection", err);
+        call_create_failed(c, err);
 }
 
 static void call_on_backfill(void *arg, int err, struct span value)

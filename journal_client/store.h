@@ -303,6 +303,9 @@ typedef void jc_done_fn(void *arg, int err);
 
 struct jc_store_ops {
     const char *name;
+    /* What apply asks of journal names beyond jc_name_check, for whoever chose one that it refused
+     * with E_INVALID. Static text; NULL: nothing. */
+    const char *name_rule;
     int (*watch)(struct jc_store *s, const struct jc_selector *sel, const struct jc_watcher *w,
                  struct jc_op **out);
     int (*follow)(struct jc_store *s, const struct jc_journal *j, const struct jc_follower *f,

@@ -9,8 +9,6 @@
 #include "journal_client/local/db.h"
 #include "journal_client/local/local_int.h"
 
-#define SEGMENT_MAX 255 /* of a file system's name */
-
 void jl_changes_free(struct jc_change *changes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -57,12 +55,13 @@ static bool ends_with(struct span s, const char *suffix)
     return s.n >= x.n && memcmp(s.p + s.n - x.n, x.p, x.n) == 0;
 }
 
-/* What the broker allows but our file layout cannot hold: a folder must not look like a file. */
+/* What the broker allows but our file layout cannot hold: a folder must not look like a file.
+ * JL_NAME_RULE says it to people. */
 static bool segments_ok(const char *name)
 {
     for (const char *p = name; *p != '\0';) {
         struct span seg = span_of(p, strcspn(p, "/"));
-        if (seg.n > SEGMENT_MAX || ends_with(seg, ".open") || ends_with(seg, ".raw") ||
+        if (seg.n > JL_SEGMENT_MAX || ends_with(seg, ".open") || ends_with(seg, ".raw") ||
             ends_with(seg, ".idx"))
             return false;
         p += seg.n + (p[seg.n] == '/' ? 1 : 0);

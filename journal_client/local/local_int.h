@@ -22,6 +22,12 @@
 #include "base/jobpool.h"
 #include "journal_client/local.h"
 
+/* Of a file system's name. */
+#define JL_SEGMENT_MAX 255
+#define JL_NAME_RULE                                                                               \
+    "a part of a journal's name between slashes has at most 255 bytes and does not end with "      \
+    ".open, .raw or .idx"
+
 struct jl_db;
 struct jl_store;
 struct jl_journal;

@@ -90,6 +90,7 @@ static size_t fd_budget(void)
 static void jl_close(struct jc_store *s);
 
 static const struct jc_store_ops local_ops = {.name = "local",
+                                              .name_rule = JL_NAME_RULE,
                                               .watch = jl_watch,
                                               .follow = jl_follow,
                                               .read = jl_read,

@@ -335,6 +335,18 @@ def test_names_of_collections_are_checked(srv):
         assert 400 <= status < 500, (name, status, body)
 
 
+@pytest.mark.parametrize('name', ['x' * 256, 'x' * 500, 'acme/' + 'y' * 300 + '/z', 'x.raw', 'x.open', 'a/b.idx/c'], ids=lambda n: n[:8] + str(len(n)))
+def test_a_name_that_the_store_cannot_hold_is_400_and_says_why(srv, name):
+    status, body, headers = srv.request('POST', '/v1/collections/%s/documents' % name.replace('/', '%2F'), b'{"id":1}\n',
+                                        {'Content-Type': 'application/x-ndjson'})
+    assert status == 400, body
+    assert headers['Retry-After'] is None
+    assert b'255 bytes' in body and b'.raw' in body
+    p = srv.cli('publish', name, stdin=b'{"id":1}\n', check=False)
+    assert p.returncode == 1 and b'255 bytes' in p.stderr, p.stderr
+    assert srv.publish('x' * 250 + '.rawx', [{'id': 1}])['documents'] == 1
+
+
 # --- what an operator sees ----------------------------------------------------------------------------------------
 
 def test_health_is_plain_and_ready_says_so(srv):

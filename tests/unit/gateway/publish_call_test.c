@@ -430,6 +430,26 @@ static void a_hash_that_no_journal_covers_publishes_nothing(void **state)
     lab_free(lab);
 }
 
+static void a_name_that_the_store_refuses_is_the_requests_fault(void **state)
+{
+    (void)state;
+    for (int at_once = 0; at_once < 2; at_once++) {
+        struct lab *lab = lab_new(&plain);
+        struct lab_answer a;
+
+        lab->apply_err = E_INVALID;
+        lab->apply_at_once = at_once == 1;
+        assert_int_equal(lab_publish(lab, (struct publish_req){0}, "acme/t", "{}\n", &a), 400);
+        assert_int_equal(a.retry_after, 0); /* a client that obeys it would loop for ever */
+        assert_non_null(strstr(a.json, "no name that the lab dislikes"));
+        assert_int_equal(lab->appends, 0);
+        lab->apply_err = E_BUSY;
+        assert_int_equal(lab_publish(lab, (struct publish_req){0}, "acme/t", "{}\n", &a), 503);
+        assert_true(a.retry_after > 0);
+        lab_free(lab);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -450,6 +470,7 @@ int main(void)
         cmocka_unit_test(another_key_or_partition_count_than_the_collections_is_refused),
         cmocka_unit_test(with_a_catalog_unknown_collections_are_not_made),
         cmocka_unit_test(names_against_the_rules_are_refused),
+        cmocka_unit_test(a_name_that_the_store_refuses_is_the_requests_fault),
         cmocka_unit_test(limits_are_answers),
         cmocka_unit_test(store_faults_have_their_own_status),
         cmocka_unit_test(out_of_memory_is_refused_at_once_or_answered),

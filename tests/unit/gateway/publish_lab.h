@@ -60,6 +60,8 @@ struct lab {
     int kv_err;     /* the next kv_get fails with it */
     /* Runs once before the next apply: another creator is faster. */
     void (*before_apply)(struct lab *lab);
+    int apply_err; /* of every apply: by the callback, or (apply_at_once) by its return */
+    bool apply_at_once;
     bool mute_watch; /* long-lived watches hear nothing any more: they lag */
 };
 
@@ -227,9 +229,12 @@ static inline int lab_apply(struct jc_store *s, const struct jc_change *c, size_
                             struct executor *ex, jc_apply_fn *done, void *arg)
 {
     struct lab *lab = lab_of(s);
-    struct lab_task *t = lab_task(lab, arg, 0);
+    struct lab_task *t;
     void (*before)(struct lab *) = lab->before_apply;
 
+    if (lab->apply_err < 0 && lab->apply_at_once)
+        return lab->apply_err;
+    t = lab_task(lab, arg, lab->apply_err);
     lab->before_apply = NULL;
     if (before != NULL)
         before(lab);
@@ -381,6 +386,7 @@ static inline struct lab *lab_new(const struct publisher_opts *opts)
 {
     static const struct jc_store_ops ops = {
         .name = "lab",
+        .name_rule = "no name that the lab dislikes",
         .watch = lab_watch,
         .apply = lab_apply,
         .append = lab_append,
