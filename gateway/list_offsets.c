@@ -51,6 +51,7 @@ struct lookup {
     bool found;
     bool sweep;
     int64_t start;
+    int64_t seek_end; /* the index is asked for documents below */
     int64_t best_offset;
     int64_t best_ms;
     struct jc_op *op;        /* seek or read; at most one of these two */
@@ -120,9 +121,11 @@ static void lookup_end(struct lookup *l, int err, int64_t offset, int64_t timest
 static void lookup_step(struct lookup *l);
 
 /* The index names the block with the largest clock. Where that clock lies above the bound, another
- * block may hold a larger one below it: then all blocks that may are looked into, once. */
+ * block may hold a larger one below it: then all blocks that may are looked into, once. Where it
+ * may be one behind the end, which is in the last block alone, the index is asked for the blocks
+ * before that: nobody is told of an offset that Fetch would still call out of range. */
 static void largest_found(struct lookup *l, bool found, int64_t offset, int64_t timestamp,
-                          int64_t next)
+                          int64_t next, bool beyond_end)
 {
     if (found && (!l->found || timestamp > l->best_ms ||
                   (timestamp == l->best_ms && offset < l->best_offset))) {
@@ -131,7 +134,12 @@ static void largest_found(struct lookup *l, bool found, int64_t offset, int64_t 
         l->best_offset = offset;
     }
     if (l->t->bound.max_clock == UINT64_MAX) {
-        lookup_end(l, l->found ? 0 : E_NOTFOUND, l->best_offset, l->best_ms);
+        if (beyond_end && l->seek_end == l->end) {
+            l->seek_end = next - JC_BLOCK_BYTES;
+            lookup_step(l);
+        } else {
+            lookup_end(l, l->found ? 0 : E_NOTFOUND, l->best_offset, l->best_ms);
+        }
         return;
     }
     l->from = l->sweep ? next : l->start;
@@ -146,6 +154,7 @@ static void look_back(struct task *t)
     struct lookup *l = bl->lookup;
     int64_t offset = bl->offset, timestamp = bl->timestamp;
     int64_t next = (bl->block.block + 1) * JC_BLOCK_BYTES;
+    bool beyond_end = bl->block.read_to > bl->look.end;
     int err = bl->err;
 
     jc_block_fini(&bl->block);
@@ -154,7 +163,7 @@ static void look_back(struct task *t)
         return;
     l->look = NULL;
     if (l->largest && (err == 0 || err == E_NOTFOUND)) {
-        largest_found(l, err == 0, offset, timestamp, next);
+        largest_found(l, err == 0, offset, timestamp, next, beyond_end);
     } else if (err == E_NOTFOUND && next < l->end) {
         l->from = next;
         lookup_step(l);
@@ -222,16 +231,17 @@ static void lookup_step(struct lookup *l)
 {
     struct jc_store *store = store_of(l);
     int64_t min_ms = l->largest ? l->best_ms : l->min_ms;
-    uint64_t min_clock = l->largest && !l->found ? 0 : jc_clock_from_unix_ms(min_ms);
+    bool any = l->largest && (!l->found || l->best_ms < 0);
+    uint64_t min_clock = any ? 0 : jc_clock_from_unix_ms(min_ms);
     struct jc_seek_req rq = {.journal = l->part->journal,
                              .offset = l->from,
-                             .end_offset = l->end,
+                             .end_offset = l->seek_end,
                              .min_clock = min_clock > l->t->bound.min_clock ? min_clock
                                                                             : l->t->bound.min_clock,
                              .max_clock = l->t->bound.max_clock,
                              .mode = l->largest && !l->sweep ? JC_SEEK_MAX : JC_SEEK_FIRST};
 
-    if (rq.min_clock > rq.max_clock || l->from >= l->end) {
+    if (rq.min_clock > rq.max_clock || l->from >= l->seek_end) {
         lookup_end(l, l->found ? 0 : E_NOTFOUND, l->best_offset, l->best_ms);
         return;
     }
@@ -353,9 +363,8 @@ static bool needs_lookup(struct lister *ls, struct span topic, int8_t isolation,
                          .t = t,
                          .from = ends.log_start,
                          .start = ends.log_start,
-                         /* the largest may also be one that is appended meanwhile: the index
-                          * knows of it, and leaving it out would need a second best */
-                         .end = in->timestamp == LARGEST ? INT64_MAX : ends.end,
+                         .end = ends.end,
+                         .seek_end = ends.end,
                          .min_ms = in->timestamp,
                          .largest = in->timestamp == LARGEST};
     return true;

@@ -244,6 +244,32 @@ static void the_largest_time_below_a_bound_is_found_among_hidden_ones(void **sta
     assert_int_equal(list_one(lab, t, 7, -3)->error_code, 0);
 }
 
+/* A commit may be durable and in the index before this process was told of it. */
+static void no_look_up_finds_what_lies_behind_the_watermark(void **state)
+{
+    struct lab *lab = *state;
+    size_t t = lab_topic(lab, "docs", 1);
+    static const int64_t known[] = {500, 900, 300, 900, 100};
+    int64_t at[5];
+
+    lab->ops.seek = coarse_seek;
+    for (int i = 0; i < 5; i++) {
+        lab_add(lab, t, 0, LAB_CLOCK(known[i]), 0, 100000);
+        at[i] = lab->journals[t][0]->heads.write_head - 1;
+    }
+    lab_heads(lab);
+    for (int i = 0; i < 4; i++) { /* the first lies in the block of the end */
+        lab_add(lab, t, 0, LAB_CLOCK(5000 + 1000 * i), 0, 100000);
+        assert_int_equal(list_one(lab, t, 7, -1)->offset, at[4] + 1);
+        assert_int_equal(list_one(lab, t, 7, -3)->offset, at[1]);
+        assert_int_equal(list_one(lab, t, 7, -3)->timestamp, ms(900));
+        assert_int_equal(list_one(lab, t, 7, ms(901))->offset, -1);
+        assert_int_equal(list_one(lab, t, 8, -3)->offset, at[1]);
+    }
+    lab_heads(lab);
+    assert_int_equal(list_one(lab, t, 7, -3)->timestamp, ms(8000));
+}
+
 static void partitions_are_answered_one_by_one(void **state)
 {
     struct lab *lab = *state;
@@ -388,6 +414,7 @@ int main(void)
         T(times_need_not_rise_with_offsets),
         T(a_coarse_index_only_costs_a_look),
         T(the_largest_time_below_a_bound_is_found_among_hidden_ones),
+        T(no_look_up_finds_what_lies_behind_the_watermark),
         T(partitions_are_answered_one_by_one),
         T(a_closed_connection_ends_its_look_ups),
         T(epochs_end_where_the_table_says),
