@@ -21,6 +21,7 @@ struct group_offset {
     int64_t offset;    /* >= 0, or what the client said */
     int64_t commit_ms; /* wall clock */
     char *metadata;    /* owned; NULL: none (null and empty alike) */
+    size_t metadata_n;
 };
 
 struct offsets_topic {
