@@ -16,6 +16,7 @@ BUILD=(
   libssl-dev                # 3.0
   libjansson-dev            # 2.14
   libsqlite3-dev            # 3.40.1
+  libpcre2-dev              # 10.42
   libyaml-dev               # 0.2.5
   libcurl4-openssl-dev      # 7.88.1
   liblz4-dev                # 1.9.4
