@@ -23,18 +23,19 @@ static void on_catalog(void *arg, bool warning, const char *text)
     (void)printf("%s\n", text);
 }
 
-static int check_catalog(const struct cli_command *cmd, const struct config *settings)
+static int check_catalog(const struct cli_command *cmd, const struct config *settings,
+                         const struct gw_config *gw)
 {
-    struct catalog *catalog;
+    const struct catalog *catalog;
     size_t faults;
-    int err = serve_catalog(settings, on_catalog, NULL, &catalog, &faults);
+    int err = serve_catalog(settings, gw, on_catalog, NULL, &catalog, &faults);
 
     if (err == E_NOMEM)
         cli_error(cmd, "%s", err_text(err));
     else if (settings->catalog[0] != '\0')
         (void)printf("catalog %s: %zu fault%s\n", settings->catalog, faults,
                      faults == 1 ? "" : "s");
-    catalog_free(catalog);
+    catalog_unref(catalog);
     return err == 0 ? EXIT_OK : EXIT_FAILED;
 }
 
@@ -65,7 +66,7 @@ int cmd_check(const struct cli_command *cmd, int argc, char **argv)
         return EXIT_USAGE;
     }
     (void)printf("settings: 0 faults\n");
-    rc = check_catalog(cmd, &settings);
+    rc = check_catalog(cmd, &settings, &config.gw);
     if (access(settings.data_dir, F_OK) == 0) {
         int folder = check_folder(cmd, settings.data_dir);
         rc = rc != EXIT_OK ? rc : folder;

@@ -24,7 +24,7 @@
 struct server {
     struct config settings;
     struct serve_config config;
-    struct catalog *catalog; /* NULL: none is given */
+    const struct catalog *catalog; /* NULL: none is given */
     struct jc_store *store;
     struct mailbox mb; /* for the few questions before the gateway runs */
     bool mb_ready;
@@ -135,17 +135,21 @@ static int open_catalog(const struct cli_command *cmd, struct server *sv)
         const struct cli_command *in;
         void *out;
     } arg = {.in = cmd};
-    int err = serve_catalog(&sv->settings, on_catalog, arg.out, &sv->catalog, NULL);
+    int err = serve_catalog(&sv->settings, &sv->config.gw, on_catalog, arg.out, &sv->catalog, NULL);
 
     if (err < 0 || sv->catalog == NULL)
         return err;
     sv->config.gw.catalog = sv->catalog;
-    log_event(LOG_INFO, "catalog.read", LF_STR("task", sv->catalog->task.name),
-              LF_UINT("topics", sv->catalog->task.bindings_n));
-    if (sv->catalog->task.value_format == CATALOG_FORMAT_DEFAULT)
-        log_event(LOG_INFO, "catalog.value_format", LF_STR("task", sv->catalog->task.name),
-                  LF_STR("served", "json"),
-                  LF_STR("reason", "no value_format is given, and this build has no Avro yet"));
+    for (size_t i = 0; i < sv->catalog->tasks_n; i++) {
+        const struct catalog_task *t = &sv->catalog->tasks[i];
+
+        log_event(LOG_INFO, "catalog.task", LF_STR("task", t->name),
+                  LF_UINT("topics", t->bindings_n));
+        if (t->value_format == CATALOG_FORMAT_DEFAULT)
+            log_event(LOG_INFO, "catalog.value_format", LF_STR("task", t->name),
+                      LF_STR("served", "json"),
+                      LF_STR("reason", "no value_format is given, and this build has no Avro yet"));
+    }
     return 0;
 }
 
@@ -259,7 +263,7 @@ static void server_fini(struct server *sv)
         sv->store->ops->close(sv->store);
     if (sv->mb_ready)
         mailbox_fini(&sv->mb);
-    catalog_free(sv->catalog);
+    catalog_unref(sv->catalog);
     config_fini(&sv->settings);
 }
 

@@ -28,11 +28,10 @@ static void say_faults(const char *path, const struct catalog_faults *f,
     }
 }
 
-int serve_catalog(const struct config *c, void (*say)(void *arg, bool warning, const char *text),
-                  void *arg, struct catalog **out, size_t *faults)
+int serve_catalog(const struct config *c, const struct gw_config *gw,
+                  void (*say)(void *arg, bool warning, const char *text), void *arg,
+                  const struct catalog **out, size_t *faults)
 {
-    char text[600];
-
     *out = NULL;
     if (faults != NULL)
         *faults = 0;
@@ -42,18 +41,11 @@ int serve_catalog(const struct config *c, void (*say)(void *arg, bool warning, c
     if (f == NULL)
         return E_NOMEM;
     int err = catalog_read(c->catalog, f, out);
-    say_faults(c->catalog, f, say, arg);
-    if (err == 0 && (*out)->task.has_token && !c->allow_anonymous) {
-        (void)snprintf(text, sizeof text,
-                       "%.300s:%zu: the task has a token, but this build asks no client for it: "
-                       "give --allow-anonymous if everybody may read its topics",
-                       c->catalog, (*out)->task.line);
-        say(arg, false, text);
-        f->faults++;
-        catalog_free(*out);
+    if (err == 0 && (err = catalog_admit(*out, gw, f)) < 0) {
+        catalog_unref(*out);
         *out = NULL;
-        err = E_INVALID;
     }
+    say_faults(c->catalog, f, say, arg);
     if (faults != NULL)
         *faults = f->faults;
     mem_free(f);

@@ -184,6 +184,8 @@ int serve_config_make(const struct config *c, struct serve_config *out,
     out->gw.stall_ms = c->stall_timeout;
     out->gw.drain_ms = c->drain_timeout;
     out->gw.max_fetch_sessions = (unsigned)c->max_fetch_sessions;
+    out->gw.anonymous_task = c->anonymous_task[0] != '\0' ? c->anonymous_task : NULL;
+    out->gw.allow_anonymous = c->allow_anonymous;
     out->gw.journal_admin = c->journal_admin;
     out->gw.repair = &local_repair;
     out->gw.read_only_catalog = c->catalog[0] != '\0';

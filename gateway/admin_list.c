@@ -237,8 +237,8 @@ void admin_get_topics(struct admin_rq *rq)
 {
     const struct admin_host *host = &rq->a->host;
     const struct gw_view *view = host->view(host->arg);
-    const struct gw_topic *t;
     struct writer w;
+    bool found = false;
 
     if (view == NULL) {
         admin_reply_error(rq->a, rq->req, 503, "the journals were not listed yet");
@@ -246,11 +246,17 @@ void admin_get_topics(struct admin_rq *rq)
     }
     wr_init(&w, ADMIN_REPLY_MAX);
     if (rq->target.route == ADMIN_TOPIC) {
-        if ((t = gw_view_topic(view, rq->target.name)) == NULL) {
+        /* several tasks may have a topic of this name: the first one in their order */
+        for (size_t i = 0; i < view->topics_n && !found; i++) {
+            found = span_eq_str(rq->target.name, view->topics[i].name);
+            if (found)
+                admin_json_topic(&w, &view->topics[i]);
+        }
+        if (!found) {
+            wr_fini(&w);
             admin_reply_error(rq->a, rq->req, 404, "no such topic");
             return;
         }
-        admin_json_topic(&w, t);
     } else {
         wr_str(&w, "{\"topics\":[");
         for (size_t i = 0; i < view->topics_n; i++) {

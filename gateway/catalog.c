@@ -12,12 +12,48 @@
 
 #define ARENA_BYTES ((size_t)512 << 20)
 
-void catalog_free(struct catalog *c)
+static void wipe_tokens(const struct catalog *c)
+{
+    for (size_t i = 0; i < c->tasks_n; i++) {
+        for (size_t k = 0; k < c->tasks[i].tokens_n; k++) {
+            union {
+                const char *in;
+                char *out;
+            } u = {.in = c->tasks[i].tokens[k]};
+            mem_wipe(u.out, strlen(u.out));
+        }
+    }
+}
+
+void cat_drop(struct catalog *c)
 {
     if (c == NULL)
         return;
+    wipe_tokens(c);
     arena_fini(&c->arena);
     mem_free(c);
+}
+
+/* Counting is the only change that a catalog ever sees. */
+static struct catalog *counted(const struct catalog *c)
+{
+    union {
+        const struct catalog *in;
+        struct catalog *out;
+    } u = {.in = c};
+    return u.out;
+}
+
+const struct catalog *catalog_ref(const struct catalog *c)
+{
+    atomic_fetch_add_explicit(&counted(c)->refs, 1, memory_order_relaxed);
+    return c;
+}
+
+void catalog_unref(const struct catalog *c)
+{
+    if (c != NULL && atomic_fetch_sub_explicit(&counted(c)->refs, 1, memory_order_acq_rel) == 1)
+        cat_drop(counted(c));
 }
 
 static void read_root(struct catalog_reader *r)
@@ -52,16 +88,16 @@ static void read_root(struct catalog_reader *r)
 
 static void resolve(struct catalog_reader *r)
 {
-    struct catalog *c = r->catalog;
-    struct catalog_binding *list = cat_array(r, c->task.bindings_n, sizeof *list);
+    const struct catalog *c = r->catalog;
 
-    if (list == NULL)
-        return;
-    for (size_t i = 0; i < c->task.bindings_n; i++) {
-        list[i] = c->task.bindings[i];
-        list[i].collection = catalog_collection(c, span_str(list[i].source));
+    for (size_t i = 0; i < c->tasks_n; i++) {
+        union {
+            const struct catalog_binding *in;
+            struct catalog_binding *out;
+        } u = {.in = c->tasks[i].bindings};
+        for (size_t k = 0; k < c->tasks[i].bindings_n; k++)
+            u.out[k].collection = catalog_collection(c, span_str(u.out[k].source));
     }
-    c->task.bindings = list;
 }
 
 static int load(struct catalog_reader *r, struct span text)
@@ -85,7 +121,7 @@ static int load(struct catalog_reader *r, struct span text)
 }
 
 int catalog_parse(struct span text, const char *path, struct catalog_faults *faults,
-                  struct catalog **out)
+                  const struct catalog **out)
 {
     struct catalog_reader r = {.faults = faults};
     int err;
@@ -94,6 +130,7 @@ int catalog_parse(struct span text, const char *path, struct catalog_faults *fau
     faults->n = faults->faults = faults->warnings = 0;
     if ((r.catalog = mem_zalloc(sizeof *r.catalog)) == NULL)
         return E_NOMEM;
+    atomic_init(&r.catalog->refs, 1);
     arena_init(&r.catalog->arena, ARENA_BYTES);
     if ((err = load(&r, text)) < 0)
         goto out;
@@ -108,7 +145,7 @@ int catalog_parse(struct span text, const char *path, struct catalog_faults *fau
     *out = r.catalog;
     r.catalog = NULL;
 out:
-    catalog_free(r.catalog);
+    cat_drop(r.catalog);
     return err;
 }
 
@@ -154,7 +191,7 @@ static int read_file(const char *path, struct catalog_reader *r, uint8_t **text,
     return 0;
 }
 
-int catalog_read(const char *path, struct catalog_faults *faults, struct catalog **out)
+int catalog_read(const char *path, struct catalog_faults *faults, const struct catalog **out)
 {
     struct catalog_reader r = {.faults = faults};
     uint8_t *text = NULL;
@@ -166,6 +203,7 @@ int catalog_read(const char *path, struct catalog_faults *faults, struct catalog
     if ((err = read_file(path, &r, &text, &n)) < 0)
         return err;
     err = catalog_parse(span_of(text, n), path, faults, out);
+    mem_wipe(text, n); /* it holds tokens */
     mem_free(text);
     return err;
 }

@@ -1,10 +1,12 @@
 /*
  * The catalog: which collections there are, and which topics a task shows of them. Read from one
  * Flow catalog file (YAML, or JSON as its subset); docs/catalog.md lists what is understood.
- * Immutable once parsed; everything lives as long as the catalog. Pure but for catalog_read.
+ * Immutable once parsed, and counted: views borrow from it (view.h) on any thread. Pure but for
+ * catalog_read.
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,10 +44,13 @@ struct catalog_binding {
 struct catalog_task {
     const char *name;
     const char *variant;
-    bool has_token;
+    const char *const *tokens; /* the password, or a hash of it; two while it is rotated. Secret:
+                                  wiped with the catalog */
+    size_t tokens_n;
     bool strict_names;
-    bool signal;    /* truncation_signal: headers */
-    bool has_codec; /* compression is given */
+    bool allow_empty; /* topics without journals are one empty partition */
+    bool signal;      /* truncation_signal: headers */
+    bool has_codec;   /* compression is given */
     enum kp_codec codec;
     enum catalog_format value_format;
     size_t line;
@@ -54,11 +59,13 @@ struct catalog_task {
 };
 
 struct catalog {
+    atomic_uint refs;
     struct arena arena;
     const char *path;
     size_t collections_n;
     const struct catalog_collection *collections; /* by name */
-    struct catalog_task task;
+    size_t tasks_n;
+    const struct catalog_task *tasks; /* by name, byte order */
 };
 
 /* What is wrong with a file. Faults make it unusable; warnings do not. */
@@ -75,10 +82,22 @@ struct catalog_faults {
 /* text is the file's content, path its name in messages. E_INVALID when there are faults (all of
  * them are collected); E_NOMEM. */
 MUST_USE int catalog_parse(struct span text, const char *path, struct catalog_faults *faults,
-                           struct catalog **out);
+                           const struct catalog **out);
 /* Reads the file first; one that cannot be read, or is too long, is a fault. */
-MUST_USE int catalog_read(const char *path, struct catalog_faults *faults, struct catalog **out);
-void catalog_free(struct catalog *c); /* NULL is allowed */
+MUST_USE int catalog_read(const char *path, struct catalog_faults *faults,
+                          const struct catalog **out);
+/* Any thread. The caller of catalog_parse owns one reference. */
+const struct catalog *catalog_ref(const struct catalog *c);
+void catalog_unref(const struct catalog *c); /* NULL is allowed */
+struct gw_config;
+/* The task of connections without a principal: the only one, or the one that `named` (NULL or "":
+ * none) names. NULL: there is none. */
+const struct catalog_task *catalog_anonymous(const struct catalog *c, const char *named);
+/* Whether the listeners can serve it: a listener that asks nobody for a password needs a task to
+ * serve, and config->allow_anonymous when that task has a token. Adds what stands against it;
+ * E_INVALID. */
+MUST_USE int catalog_admit(const struct catalog *c, const struct gw_config *config,
+                           struct catalog_faults *faults);
 /* Borrow; NULL when the file does not define it. */
 const struct catalog_collection *catalog_collection(const struct catalog *c, struct span name);
 

@@ -45,3 +45,5 @@ void *cat_array(struct catalog_reader *r, size_t n, size_t each);
 /* catalog_collection.c, catalog_task.c */
 void cat_read_collections(struct catalog_reader *r, yaml_node_t *n);
 void cat_read_materializations(struct catalog_reader *r, yaml_node_t *n);
+/* The catalog under construction, which nobody else has seen yet. */
+void cat_drop(struct catalog *c);

@@ -1,5 +1,5 @@
 /*
- * `materializations:` of a catalog: the one task with an `endpoint: dekaf:`, its settings and its
+ * `materializations:` of a catalog: each with an `endpoint: dekaf:` is a task, with settings and
  * bindings. A topic is a binding; names are unique within the task.
  */
 #include <stdlib.h>
@@ -61,11 +61,20 @@ static void read_sluice(struct catalog_reader *r, yaml_node_t *n, struct catalog
     }
 }
 
+static void read_token(struct catalog_reader *r, yaml_node_t *n, struct catalog_task *t)
+{
+    const char **list = cat_array(r, 1, sizeof(const char *));
+
+    if (list == NULL || !cat_string(r, n, "token", &list[0]))
+        return;
+    t->tokens = list;
+    t->tokens_n = 1;
+}
+
 static void read_config(struct catalog_reader *r, yaml_node_t *n, struct catalog_task *t)
 {
     const char *text;
     struct cat_pairs p;
-    bool flag;
 
     if (n->type == YAML_SCALAR_NODE) {
         cat_fault(r, n,
@@ -76,11 +85,11 @@ static void read_config(struct catalog_reader *r, yaml_node_t *n, struct catalog
         return;
     while (cat_next(r, &p)) {
         if (strcmp(p.key, "token") == 0) {
-            t->has_token = cat_string(r, p.value, "token", &text);
+            read_token(r, p.value, t);
         } else if (strcmp(p.key, "strict_topic_names") == 0) {
             (void)cat_bool(r, p.value, p.key, &t->strict_names);
         } else if (strcmp(p.key, "allow_empty_topics") == 0) {
-            (void)cat_bool(r, p.value, p.key, &flag); /* they are always listed */
+            (void)cat_bool(r, p.value, p.key, &t->allow_empty);
         } else if (strcmp(p.key, "deletions") == 0) {
             if (cat_string(r, p.value, "deletions", &text) && strcmp(text, "default") != 0)
                 cat_warn(r, p.value, "deletions: \"%.60s\" has no effect in this build", text);
@@ -367,24 +376,34 @@ static void read_task(struct catalog_reader *r, const struct cat_pairs *at, stru
         read_bindings(r, bindings, t); /* after the settings, which change names */
 }
 
+static int by_task(const void *a, const void *b)
+{
+    const struct catalog_task *x = a, *y = b;
+
+    return span_cmp(span_str(x->name), span_str(y->name));
+}
+
 void cat_read_materializations(struct catalog_reader *r, yaml_node_t *n)
 {
+    struct catalog_task *tasks;
+    size_t found = 0;
     struct cat_pairs p;
-    bool found = false;
 
-    if (!cat_mapping(r, n, "materializations", &p))
+    if (!cat_mapping(r, n, "materializations", &p) ||
+        (tasks = cat_array(r, (size_t)(n->data.mapping.pairs.top - n->data.mapping.pairs.start),
+                           sizeof *tasks)) == NULL)
         return;
+    r->catalog->tasks = tasks;
     while (cat_next(r, &p)) {
         if (member(r, member(r, p.value, "endpoint"), "dekaf") == NULL) {
             cat_warn(r, p.key_node, "%.100s: no dekaf endpoint: not served", p.key);
-        } else if (found) {
-            cat_fault(r, p.key_node, "%.100s: this build serves one task; line %zu has one already",
-                      p.key, r->catalog->task.line);
         } else {
-            found = true;
-            read_task(r, &p, &r->catalog->task);
+            read_task(r, &p, &tasks[found]);
+            r->catalog->tasks_n = tasks[found].name == NULL ? found : ++found;
         }
     }
-    if (!found && r->faults->faults == 0)
+    if (found > 0)
+        qsort(tasks, found, sizeof *tasks, by_task);
+    if (found == 0 && r->faults->faults == 0)
         cat_fault(r, n, "materializations: none has an endpoint dekaf");
 }

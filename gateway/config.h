@@ -62,6 +62,8 @@ struct gw_config {
     bool journal_admin; /* the admin listener may write raw journals and change their specs */
     const struct gw_repair *repair; /* of this store; NULL: it can do none of that */
     const struct catalog *catalog;  /* NULL: every collection is a topic */
+    const char *anonymous_task;     /* of clients that no listener asked who they are; NULL: the
+                                       catalog's only one */
     bool read_only_catalog; /* a catalog is given: unknown collections are not created by publish */
     const char *cluster_id; /* Metadata, DescribeCluster; stable over restarts */
 };

@@ -70,16 +70,16 @@ static int span_order(const void *a, const void *b)
 static int list_names(struct request *rq, struct span **out, size_t *n)
 {
     const struct kp_describe_topic_partitions_req *body = rq->body;
-    const struct gw_view *view = rq->w->view;
+    const struct gw_task *task = request_task(rq);
     size_t asked = (size_t)body->topics_n;
-    size_t count = asked == 0 ? view->topics_n : asked;
+    size_t count = asked == 0 ? task->topics_n : asked;
     size_t kept = 0;
 
     struct span *names = arena_array(&rq->arena, count, sizeof *names);
     if (names == NULL)
         return E_NOMEM;
     for (size_t i = 0; i < count; i++)
-        names[i] = asked == 0 ? span_str(view->topics[i].name) : body->topics[i].name;
+        names[i] = asked == 0 ? span_str(task->topics[i].name) : body->topics[i].name;
     if (asked != 0)
         qsort(names, count, sizeof *names, span_order);
     for (size_t i = 0; i < count; i++) {
@@ -145,7 +145,7 @@ static int add_page(struct pager *p, const struct span *names, size_t n, size_t 
     if (p->resp->topics == NULL)
         return E_NOMEM;
     for (size_t i = 0; i < n && p->resp->next_cursor == NULL; i++) {
-        const struct gw_topic *t = gw_view_topic(p->rq->w->view, names[i]);
+        const struct gw_topic *t = gw_task_topic(request_task(p->rq), names[i]);
         if (t == NULL) {
             struct kp_describe_topic_partitions_resp_topics *out =
                 &p->resp->topics[p->resp->topics_n++];

@@ -194,7 +194,7 @@ static int describe(struct request *rq, const struct kp_describe_configs_req_res
     out->resource_name = r->resource_name;
     out->error_message = (struct span){NULL, 0};
     if (r->resource_type == RESOURCE_TOPIC) {
-        const struct gw_topic *t = gw_view_topic(rq->w->view, r->resource_name);
+        const struct gw_topic *t = gw_task_topic(request_task(rq), r->resource_name);
         if (t == NULL) {
             refuse(out, topic_name_error(r->resource_name), "there is no such topic");
             return 0;

@@ -6,11 +6,11 @@
 #include "gateway/fetch_int.h"
 #include "gateway/metrics.h"
 
-static void answer_one(const struct gw_view *view, struct span topic,
+static void answer_one(const struct gw_task *task, struct span topic,
                        const struct kp_offset_for_leader_epoch_req_topics_partitions *in,
                        struct kp_offset_for_leader_epoch_resp_topics_partitions *out)
 {
-    const struct gw_topic *t = gw_view_topic(view, topic);
+    const struct gw_topic *t = gw_task_topic(task, topic);
     struct fetch_ends ends;
     struct jc_heads heads;
 
@@ -50,7 +50,7 @@ int handle_offset_for_leader_epoch(struct request *rq)
             return E_NOMEM;
         out->partitions_n = in->partitions_n;
         for (int32_t j = 0; j < in->partitions_n; j++)
-            answer_one(rq->w->view, in->topic, &in->partitions[j], &out->partitions[j]);
+            answer_one(request_task(rq), in->topic, &in->partitions[j], &out->partitions[j]);
     }
     request_reply(rq, resp);
     return 0;

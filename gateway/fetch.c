@@ -37,12 +37,12 @@ bool fetch_part_told(const struct fetch_part *p, const struct fetch_ends *ends)
            p->told_log_start == ends->log_start;
 }
 
-void fetch_resolve(struct fetch_worker *fw, struct fetch_part *p, const struct gw_view *view,
+void fetch_resolve(struct fetch_worker *fw, struct fetch_part *p, const struct gw_task *task,
                    int16_t version)
 {
     struct gw_part *before = p->part;
 
-    p->t = version >= 13 ? gw_view_topic_by_id(view, &p->topic_id) : gw_view_topic(view, p->topic);
+    p->t = version >= 13 ? gw_task_topic_by_id(task, &p->topic_id) : gw_task_topic(task, p->topic);
     p->part = p->t != NULL && p->index >= 0 && (size_t)p->index < p->t->parts_n
                   ? p->t->parts[p->index]
                   : NULL;
@@ -69,6 +69,7 @@ static int64_t clamp_wait(int32_t ms)
 /* The parts of a sessionless request, in its order; doubles are answered twice. */
 static int list_parts(struct fetch *f, const struct kp_fetch_req *req)
 {
+    const struct gw_task *task = request_task(f->rq);
     size_t n = 0;
 
     for (int32_t i = 0; i < req->topics_n; i++)
@@ -91,7 +92,7 @@ static int list_parts(struct fetch *f, const struct kp_fetch_req *req)
                                           .last_fetched_epoch = rp->last_fetched_epoch};
             p->user = &f->self;
             p->ready_list = &f->ready;
-            fetch_resolve(f->fw, p, f->view, f->version);
+            fetch_resolve(f->fw, p, task, f->version);
             fetch_mark_ready(p);
         }
     }
@@ -466,7 +467,7 @@ void fetch_worker_view_changed(struct worker *w, const struct gw_view *old_view)
         if (f->session != NULL)
             fetch_session_see(f->session, f->view);
         for (size_t i = 0; i < f->parts_n; i++) {
-            fetch_resolve(fw, &f->parts[i], f->view, f->version);
+            fetch_resolve(fw, &f->parts[i], request_task(f->rq), f->version);
             fetch_mark_ready(&f->parts[i]);
         }
         gw_view_unref(before);

@@ -193,8 +193,8 @@ struct fetch_worker {
 void fetch_answer(struct fetch *f);
 /* No answer is possible: closes the connection. f and its request are gone afterwards. */
 void fetch_refuse(struct fetch *f, int err);
-/* The topic and partition of a part in f's view; unknown ones get NULL. */
-void fetch_resolve(struct fetch_worker *fw, struct fetch_part *p, const struct gw_view *view,
+/* The topic and partition of a part in the task of who asks; unknown ones get NULL. */
+void fetch_resolve(struct fetch_worker *fw, struct fetch_part *p, const struct gw_task *task,
                    int16_t version);
 /* Puts the part where the next pass looks. */
 void fetch_mark_ready(struct fetch_part *p);

@@ -104,7 +104,7 @@ static void grow_buckets(struct fetch_session *s)
 
 static void resolve(struct fetch_session *s, struct fetch_part *p)
 {
-    fetch_resolve(s->ss->fw, p, s->view, s->by_id ? 13 : 7);
+    fetch_resolve(s->ss->fw, p, gw_view_principal(s->view, s->principal), s->by_id ? 13 : 7);
     if (p->watch == NULL && p->part != NULL)
         fetch_watch_attach(s->ss->fw, p);
 }

@@ -359,7 +359,8 @@ static int start(struct gateway *gw, char *why, size_t why_bytes)
                                          .mb = &gw->mb,
                                          .on_view = on_view,
                                          .arg = gw,
-                                         .catalog = config->catalog};
+                                         .catalog = config->catalog,
+                                         .anonymous_task = config->anonymous_task};
     if ((err = view_build_start(&opts, &gw->views)) < 0)
         return err;
     return start_admin(gw, why, why_bytes);

@@ -62,6 +62,7 @@ struct lookup {
 struct lister {
     struct request *rq;
     const struct gw_view *view; /* owned reference */
+    const struct gw_task *task; /* of that view */
     struct kp_list_offsets_resp *resp;
     struct lookup *lookups;
     size_t n;
@@ -319,7 +320,7 @@ static bool needs_lookup(struct lister *ls, struct span topic, int8_t isolation,
                          const struct kp_list_offsets_req_topics_partitions *in, answer *out,
                          struct lookup *l)
 {
-    const struct gw_topic *t = gw_view_topic(ls->view, topic);
+    const struct gw_topic *t = gw_task_topic(ls->task, topic);
     struct fetch_ends ends;
     struct jc_heads heads;
     int16_t error;
@@ -412,6 +413,7 @@ int handle_list_offsets(struct request *rq)
         return E_NOMEM;
     ls->rq = rq;
     ls->view = gw_view_ref(rq->w->view);
+    ls->task = request_task(rq);
     rq->park = ls;
     if (fill(ls, rq->body) < 0) {
         lister_release(ls);

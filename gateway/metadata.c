@@ -12,10 +12,10 @@
 
 struct builder {
     struct request *rq;
-    const struct gw_view *view;
+    const struct gw_task *task;
     struct kp_metadata_resp *resp;
     int32_t *node; /* the one replica of every partition: shared by all */
-    bool *seen;    /* by place in the view */
+    bool *seen;    /* by place in the task */
     bool operations;
 };
 
@@ -26,7 +26,7 @@ static struct kp_metadata_resp_topics *next_topic(struct builder *b)
 
 static int add_topic(struct builder *b, const struct gw_topic *t)
 {
-    size_t at = (size_t)(t - b->view->topics);
+    size_t at = (size_t)(t - b->task->topics);
 
     if (b->seen[at])
         return 0;
@@ -76,14 +76,14 @@ static int add_asked(struct builder *b, const struct kp_metadata_req_topics *ask
         return 0;
     }
     if (by_id) {
-        t = gw_view_topic_by_id(b->view, &asked->topic_id);
+        t = gw_task_topic_by_id(b->task, &asked->topic_id);
         if (t == NULL) {
             add_error(b, (struct span){NULL, 0}, &asked->topic_id, KE_UNKNOWN_TOPIC_ID);
             return 0;
         }
         return add_topic(b, t);
     }
-    t = asked->name.p == NULL ? NULL : gw_view_topic(b->view, asked->name);
+    t = asked->name.p == NULL ? NULL : gw_task_topic(b->task, asked->name);
     if (t == NULL) {
         add_error(b, asked->name, &asked->topic_id, topic_name_error(asked->name));
         return 0;
@@ -94,15 +94,15 @@ static int add_asked(struct builder *b, const struct kp_metadata_req_topics *ask
 static int add_topics(struct builder *b, const struct kp_metadata_req *body)
 {
     bool all = b->rq->header.api_version == 0 ? body->topics_n <= 0 : body->topics_n < 0;
-    size_t asked = all ? b->view->topics_n : (size_t)body->topics_n;
+    size_t asked = all ? b->task->topics_n : (size_t)body->topics_n;
     int err;
 
-    b->seen = arena_array(&b->rq->arena, b->view->topics_n, sizeof(bool));
+    b->seen = arena_array(&b->rq->arena, b->task->topics_n, sizeof(bool));
     b->resp->topics = kp_array(&kp_metadata_resp_topics_desc, &b->rq->arena, asked);
     if (b->seen == NULL || b->resp->topics == NULL)
         return E_NOMEM;
     for (size_t i = 0; i < asked; i++) {
-        err = all ? add_topic(b, &b->view->topics[i]) : add_asked(b, &body->topics[i]);
+        err = all ? add_topic(b, &b->task->topics[i]) : add_asked(b, &body->topics[i]);
         if (err < 0)
             return err;
     }
@@ -120,7 +120,7 @@ int handle_metadata(struct request *rq)
     if (resp == NULL)
         return E_NOMEM;
     struct builder b = {.rq = rq,
-                        .view = rq->w->view,
+                        .task = request_task(rq),
                         .resp = resp,
                         .node = arena_alloc(&rq->arena, sizeof(int32_t)),
                         .operations = body->include_topic_authorized_operations};

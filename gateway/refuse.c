@@ -67,7 +67,7 @@ static int refuse_create_topics(struct request *rq)
         return E_NOMEM;
     resp->topics_n = (int32_t)n;
     for (size_t i = 0; i < n; i++) {
-        bool there = gw_view_topic(rq->w->view, body->topics[i].name) != NULL;
+        bool there = gw_task_topic(request_task(rq), body->topics[i].name) != NULL;
         resp->topics[i].name = body->topics[i].name;
         resp->topics[i].error_code =
             there ? KE_TOPIC_ALREADY_EXISTS : KE_TOPIC_AUTHORIZATION_FAILED;
@@ -95,7 +95,8 @@ static int refuse_delete_topics(struct request *rq)
         out->error_code = KE_TOPIC_AUTHORIZATION_FAILED;
         out->error_message = span_str(read_only);
         if (by_id && !uuid_is_zero(&body->topics[i].topic_id)) {
-            const struct gw_topic *t = gw_view_topic_by_id(rq->w->view, &body->topics[i].topic_id);
+            const struct gw_topic *t =
+                gw_task_topic_by_id(request_task(rq), &body->topics[i].topic_id);
             out->topic_id = body->topics[i].topic_id;
             if (t == NULL)
                 out->error_code = KE_UNKNOWN_TOPIC_ID;

@@ -189,6 +189,11 @@ const char *request_principal(const struct request *rq)
     return "";
 }
 
+const struct gw_task *request_task(const struct request *rq)
+{
+    return gw_view_principal(rq->w->view, request_principal(rq));
+}
+
 void request_advertised(const struct request *rq, const char **host, uint16_t *port)
 {
     *host = rq->conn->advertise_host;

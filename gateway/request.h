@@ -62,6 +62,9 @@ void request_abort(struct request *rq, int err);
 MUST_USE void *request_response(struct request *rq);
 /* The principal of the connection; "" while authentication does not exist. */
 const char *request_principal(const struct request *rq);
+/* The task of the connection's principal in the worker's present view: all that this client may
+ * see. Never NULL: an empty task stands in for one that is not there. Borrowed as the view is. */
+const struct gw_task *request_task(const struct request *rq);
 /* What is left of the connection's conn_output_bytes: an answer should be no larger, its first
  * batch aside. Small when many requests of one connection turn ready at once, or it reads slowly.
  */

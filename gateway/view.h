@@ -1,7 +1,10 @@
 /*
- * What there is to read: an immutable, counted snapshot of all topics. Built on the control thread
- * from the store's listing (and, later, the catalog), posted to every worker, which swaps its own
- * reference between events.
+ * What there is to read: an immutable, counted snapshot of all tasks and their topics. Built on the
+ * control thread from the store's listing and the catalog, posted to every worker, which swaps its
+ * own reference between events.
+ *
+ * A task is a tenant: handlers look topics up in request_task(rq) only, never in the view. What the
+ * view lists over all tasks is for the operator (metrics, admin).
  */
 #pragma once
 
@@ -39,12 +42,18 @@ struct gw_encoder {
     enum kp_codec codec;
 };
 
+struct catalog;
+struct catalog_binding;
+struct catalog_task;
+
 /* Owner: immutable, part of a view. */
 struct gw_topic {
-    const char *name;       /* as clients see it */
-    const char *collection; /* value of estuary.dev/collection */
-    struct kp_uuid id;      /* O12 */
-    int32_t epoch;          /* O11: backfill counter + 1 + generation */
+    const char *task;                      /* name of the task that it belongs to */
+    const char *name;                      /* as clients see it */
+    const char *collection;                /* value of estuary.dev/collection */
+    const struct catalog_binding *binding; /* of the view's catalog; NULL without one */
+    struct kp_uuid id;                     /* O12 */
+    int32_t epoch;                         /* O11: backfill counter + 1 + generation */
     struct gw_bound bound;
     struct gw_frontier frontier;
     bool signal; /* records carry the headers of a backfill's begin and end (docs/truncation.md) */
@@ -55,21 +64,62 @@ struct gw_topic {
     struct gw_part **parts;
 };
 
-struct gw_view {
-    atomic_uint refs;
-    int64_t revision; /* rises with each view of this process */
+/* What one principal sees. Owner: immutable, part of a view. */
+struct gw_task {
+    const char *name;          /* "" without a catalog; the scope of groups and schemas */
+    const char *const *tokens; /* secrets, as the catalog gives them: plain, or hashes (secret.h) */
+    size_t tokens_n;
+    bool strict_names;         /* names are encoded by the rule of topic_name_strict (topics.h) */
+    bool allow_empty;          /* a topic without journals is one empty partition */
+    const char *redirect_host; /* the task is served elsewhere; NULL: here */
+    uint16_t redirect_port;
+    int32_t redirect_node;           /* the id that clients know the other place by */
+    const struct catalog_task *spec; /* of the view's catalog; NULL without one */
     size_t topics_n;
     const struct gw_topic *topics; /* by name, byte order */
     const struct gw_topic **by_id; /* by id, byte order */
+};
+
+struct gw_view {
+    atomic_uint refs;
+    int64_t revision; /* rises with each view of this process */
+    size_t tasks_n;
+    const struct gw_task *tasks;     /* by name, byte order */
+    const struct gw_task *anonymous; /* of connections without a principal; never NULL */
+    const struct catalog *catalog;   /* what bindings, specs and tokens are borrowed from; a counted
+                                        reference; NULL: none */
+    size_t topics_n;
+    const struct gw_topic *topics; /* of all tasks, task by task */
+    struct gw_task none;           /* empty: stands in for a task that is not there */
     struct arena arena;            /* all of the above */
 };
 
-/* Copies the topics, in any order, with all they point to: strings are copied, parts and journals
- * referenced, encoders borrowed. E_NOMEM; E_EXISTS: two topics of one name. */
+/* What gw_view_build makes a view of. */
+struct gw_view_spec {
+    int64_t revision;
+    const struct gw_task *tasks; /* in any order; of each, topics in any order; by_id is not read */
+    size_t tasks_n;
+    const char *anonymous;         /* name of a task; NULL: connections without a principal get an
+                                      empty one */
+    const struct catalog *catalog; /* referenced; may be NULL */
+};
+
+/* Copies the tasks and topics with all they point to: names are copied, parts and journals
+ * referenced; encoders are borrowed, and what comes from the catalog is (it is referenced).
+ * E_NOMEM; E_EXISTS: two tasks of one name, or two topics in one task. */
+MUST_USE int gw_view_build(const struct gw_view_spec *spec, const struct gw_view **out);
+/* A view of one task, named "", which is everybody's. */
 MUST_USE int gw_view_new(int64_t revision, const struct gw_topic *topics, size_t n,
                          const struct gw_view **out);
 const struct gw_view *gw_view_ref(const struct gw_view *v);
 void gw_view_unref(const struct gw_view *v); /* NULL is allowed */
-/* Borrow, lives as long as the view; NULL when there is none. */
-const struct gw_topic *gw_view_topic(const struct gw_view *v, struct span name);
-const struct gw_topic *gw_view_topic_by_id(const struct gw_view *v, const struct kp_uuid *id);
+
+/* All of these: borrowed, lives as long as the view. */
+/* NULL when there is none of that name. */
+const struct gw_task *gw_view_task(const struct gw_view *v, struct span name);
+/* The task of a principal, "" being the one of anonymous connections. Never NULL: a task that is
+ * gone is an empty one. */
+const struct gw_task *gw_view_principal(const struct gw_view *v, const char *principal);
+/* NULL when the task has none. */
+const struct gw_topic *gw_task_topic(const struct gw_task *t, struct span name);
+const struct gw_topic *gw_task_topic_by_id(const struct gw_task *t, const struct kp_uuid *id);

@@ -12,64 +12,8 @@
 #include "gateway/metrics.h"
 #include "gateway/view_build_int.h"
 
-#define STATE_PREFIX "topic/"
-#define STATE_SUFFIX "/generation"
 /* Ticks after which the first view shows what is known, although some journal's heads are not. */
 #define FIRST_VIEW_TICKS 5
-
-/* --- topics --- */
-
-static size_t topic_place(const struct view_build *vb, const char *name, bool *found)
-{
-    size_t lo = 0;
-    size_t hi = vb->topics_n;
-
-    *found = false;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        int c = strcmp(name, vb->topics[mid]->name);
-        if (c == 0) {
-            *found = true;
-            return mid;
-        }
-        if (c < 0)
-            hi = mid;
-        else
-            lo = mid + 1;
-    }
-    return lo;
-}
-
-int vb_topic_get(struct view_build *vb, const char *name, struct vb_topic **out)
-{
-    bool found;
-    size_t at = topic_place(vb, name, &found);
-
-    *out = NULL;
-    if (found) {
-        *out = vb->topics[at];
-        return 0;
-    }
-    if (vb->topics_n == vb->topics_cap) {
-        size_t cap = vb->topics_cap == 0 ? 16 : vb->topics_cap * 2;
-        struct vb_topic **grown = mem_realloc(vb->topics, cap * sizeof(struct vb_topic *));
-        if (grown == NULL)
-            return E_NOMEM;
-        vb->topics = grown;
-        vb->topics_cap = cap;
-    }
-    struct vb_topic *t = mem_zalloc(sizeof *t);
-    if (t == NULL || (t->name = mem_strdup(name)) == NULL) {
-        mem_free(t);
-        return E_NOMEM;
-    }
-    t->vb = vb;
-    memmove(&vb->topics[at + 1], &vb->topics[at], (vb->topics_n - at) * sizeof(struct vb_topic *));
-    vb->topics[at] = t;
-    vb->topics_n++;
-    *out = t;
-    return 0;
-}
 
 /* --- journals --- */
 
@@ -222,66 +166,6 @@ static int watch(struct view_build *vb)
     return vb->opts.store->ops->watch(vb->opts.store, &all, &w, &vb->watch);
 }
 
-/* --- the remembered generations --- */
-
-static int load_one(struct view_build *vb, const struct jc_kv *kv)
-{
-    const size_t around = sizeof STATE_PREFIX + sizeof STATE_SUFFIX - 2;
-    size_t n = strlen(kv->key);
-    struct vb_topic *t;
-    int err;
-
-    if (n <= around || strcmp(kv->key + n - (sizeof STATE_SUFFIX - 1), STATE_SUFFIX) != 0)
-        return 0; /* somebody else's */
-    char *name = mem_strndup(kv->key + sizeof STATE_PREFIX - 1, n - around);
-    if (name == NULL)
-        return E_NOMEM;
-    err = vb_topic_get(vb, name, &t);
-    mem_free(name);
-    if (err < 0)
-        return err;
-    topic_state_fini(&t->state);
-    err = topic_state_parse(kv->value, &t->state);
-    if (err == E_CORRUPT) {
-        /* Going on as if the topic were new could let its epoch fall. */
-        log_event(LOG_ERROR, "view.generation_damaged", LF_STR("topic", t->name),
-                  LF_STR("effect", "the topic is not served"));
-        t->damaged = true;
-        err = 0;
-    }
-    return err;
-}
-
-static void on_loaded(void *arg, int err, const struct jc_kv *list, size_t n)
-{
-    struct view_build *vb = arg;
-
-    vb->busy--;
-    vb->loading = false;
-    for (size_t i = 0; err == 0 && i < n; i++)
-        err = load_one(vb, &list[i]);
-    if (err < 0 && err != E_NOTFOUND) {
-        metric_add(M_STORE_ERRORS, 1);
-        log_event(LOG_ERROR, "view.generations_not_read", LF_ERR(err));
-        return; /* the tick tries again */
-    }
-    vb->loaded = true;
-    vb_touch(vb);
-}
-
-static int load(struct view_build *vb)
-{
-    if (vb->loaded || vb->loading)
-        return 0;
-    int err =
-        vb->opts.store->ops->kv_scan(vb->opts.store, STATE_PREFIX, &vb->opts.mb->ex, on_loaded, vb);
-    if (err < 0)
-        return err;
-    vb->loading = true;
-    vb->busy++;
-    return 0;
-}
-
 /* --- the view --- */
 
 static int rank_cmp(const void *a, const void *b)
@@ -297,20 +181,28 @@ static int rank_cmp(const void *a, const void *b)
     return strcmp(x->journal->spec.name, y->journal->spec.name);
 }
 
-static int apply_topic(struct view_build *vb, const char *name,
-                       const struct catalog_binding *binding, struct vb_slot *const *slots,
-                       size_t n, bool *changed, bool *all)
+/* Where a topic comes from: both NULL without a catalog. */
+struct origin {
+    const struct catalog_task *spec;
+    const struct catalog_binding *binding;
+};
+
+static int apply_topic(struct view_build *vb, const struct origin *from, const char *name,
+                       struct vb_slot *const *slots, size_t n, bool *changed, bool *all)
 {
     struct vb_topic *t;
-    int err = vb_topic_get(vb, name, &t);
+    int err = vb_topic_get(vb, from->spec == NULL ? "" : from->spec->name, name, &t);
 
     if (err < 0)
         return err;
-    t->binding = binding;
+    t->spec = from->spec;
+    t->binding = from->binding;
+    t->served.binding = from->binding; /* never one of an older catalog */
     t->listed = true;
     /* One topic's trouble is not the others'. */
     if ((err = vb_topic_apply(t, slots, n, changed)) < 0) {
-        log_event(LOG_ERROR, "view.topic_not_updated", LF_STR("topic", t->name), LF_ERR(err));
+        log_event(LOG_ERROR, "view.topic_not_updated", LF_STR("task", t->task),
+                  LF_STR("topic", t->name), LF_ERR(err));
         t->failed = true;
     }
     if (!t->damaged && (err < 0 || !t->shown || t->served.parts_n != n))
@@ -328,27 +220,49 @@ static size_t run_end(struct vb_slot *const *ranked, size_t n, size_t i)
     return end;
 }
 
-static int apply_bindings(struct view_build *vb, struct vb_slot *const *ranked, size_t n,
-                          bool *changed, bool *all)
+static int apply_binding(struct view_build *vb, const struct origin *from,
+                         struct vb_slot *const *ranked, size_t n, bool *changed, bool *all)
 {
-    const struct catalog_task *task = &vb->opts.catalog->task;
+    const char *source = from->binding->source;
+    size_t lo = 0, hi = n;
+
+    while (lo < hi) { /* the first slot of the collection */
+        size_t mid = lo + (hi - lo) / 2;
+        if (strcmp(ranked[mid]->collection, source) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    size_t end =
+        lo < n && strcmp(ranked[lo]->collection, source) == 0 ? run_end(ranked, n, lo) : lo;
+    return apply_topic(vb, from, from->binding->topic, ranked + lo, end - lo, changed, all);
+}
+
+static int apply_catalog(struct view_build *vb, struct vb_slot *const *ranked, size_t n,
+                         bool *changed, bool *all)
+{
     int err = 0;
 
-    for (size_t b = 0; err == 0 && b < task->bindings_n; b++) {
-        const struct catalog_binding *binding = &task->bindings[b];
-        size_t lo = 0, hi = n, end;
+    for (size_t i = 0; i < vb->catalog->tasks_n; i++) {
+        struct origin from = {.spec = &vb->catalog->tasks[i]};
 
-        while (lo < hi) { /* the first slot of the collection */
-            size_t mid = lo + (hi - lo) / 2;
-            if (strcmp(ranked[mid]->collection, binding->source) < 0)
-                lo = mid + 1;
-            else
-                hi = mid;
+        for (size_t b = 0; err == 0 && b < from.spec->bindings_n; b++) {
+            from.binding = &from.spec->bindings[b];
+            err = apply_binding(vb, &from, ranked, n, changed, all);
         }
-        end = lo < n && strcmp(ranked[lo]->collection, binding->source) == 0
-                  ? run_end(ranked, n, lo)
-                  : lo;
-        err = apply_topic(vb, binding->topic, binding, ranked + lo, end - lo, changed, all);
+    }
+    return err;
+}
+
+static int apply_collections(struct view_build *vb, struct vb_slot *const *ranked, size_t n,
+                             bool *changed, bool *all)
+{
+    const struct origin nowhere = {NULL, NULL};
+    int err = 0;
+
+    for (size_t i = 0, end; err == 0 && i < n; i = end) {
+        end = run_end(ranked, n, i);
+        err = apply_topic(vb, &nowhere, ranked[i]->collection, ranked + i, end - i, changed, all);
     }
     return err;
 }
@@ -371,41 +285,40 @@ static int apply_topics(struct view_build *vb, bool *changed, bool *all)
     qsort(ranked, n, sizeof ranked[0], rank_cmp);
     for (size_t i = 0; i < vb->topics_n; i++)
         vb->topics[i]->listed = false;
-    if (vb->opts.catalog != NULL)
-        err = apply_bindings(vb, ranked, n, changed, all);
-    for (size_t i = 0, end; vb->opts.catalog == NULL && err == 0 && i < n; i = end) {
-        end = run_end(ranked, n, i);
-        err = apply_topic(vb, ranked[i]->collection, NULL, ranked + i, end - i, changed, all);
-    }
+    err = vb->catalog != NULL ? apply_catalog(vb, ranked, n, changed, all)
+                              : apply_collections(vb, ranked, n, changed, all);
     if (err < 0)
         goto out;
     for (size_t i = 0; i < vb->topics_n; i++) {
-        if (!vb->topics[i]->listed)
-            vb_topic_hide(vb->topics[i], changed);
+        if (vb->topics[i]->listed)
+            continue;
+        vb_topic_hide(vb->topics[i], changed);
+        vb->topics[i]->spec = NULL;
+        vb->topics[i]->binding = NULL;
     }
 out:
     mem_free(ranked);
     return err;
 }
 
+/* Whether every topic of the collection shows as many partitions; true when there is none. */
 static bool satisfied(const struct view_build *vb, const char *collection, size_t parts_n)
 {
-    const struct catalog *c = vb->opts.catalog;
+    bool found = false;
 
     if (vb->view == NULL)
         return false;
-    if (c == NULL) {
-        const struct gw_topic *t = gw_view_topic(vb->view, span_str(collection));
-        return t != NULL && t->parts_n >= parts_n;
-    }
-    for (size_t i = 0; i < c->task.bindings_n; i++) {
-        const struct catalog_binding *b = &c->task.bindings[i];
-        const struct gw_topic *t = gw_view_topic(vb->view, span_str(b->topic));
+    for (size_t i = 0; i < vb->topics_n; i++) {
+        const struct vb_topic *t = vb->topics[i];
+        const char *source = t->binding == NULL ? t->name : t->binding->source;
 
-        if (strcmp(b->source, collection) == 0 && (t == NULL || t->parts_n < parts_n))
+        if (!t->listed || strcmp(source, collection) != 0)
+            continue;
+        if (!t->shown || t->served.parts_n < parts_n)
             return false;
+        found = true;
     }
-    return true; /* also when no topic shows the collection */
+    return found || vb->catalog != NULL;
 }
 
 static void wait_end(struct view_build *vb, struct vb_wait *w)
@@ -428,28 +341,72 @@ static void check_waits(struct view_build *vb, bool all)
     }
 }
 
+/* The tasks of the view, with room for their topics in list; each holds what is shown of it. */
+static void list_tasks(const struct view_build *vb, struct gw_task *tasks, struct gw_topic *list)
+{
+    size_t at = 0;
+    size_t n = vb->catalog == NULL ? 1 : vb->catalog->tasks_n;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct catalog_task *spec = vb->catalog == NULL ? NULL : &vb->catalog->tasks[i];
+        struct gw_task *t = &tasks[i];
+
+        *t = (struct gw_task){.name = "", .topics = list};
+        if (spec != NULL) {
+            t->name = spec->name;
+            t->tokens = spec->tokens;
+            t->tokens_n = spec->tokens_n;
+            t->strict_names = spec->strict_names;
+            t->allow_empty = spec->allow_empty;
+            t->spec = spec;
+        }
+        /* both are by task: what lies between are topics of tasks that are gone */
+        while (at < vb->topics_n && strcmp(vb->topics[at]->task, t->name) < 0)
+            at++;
+        for (; at < vb->topics_n && strcmp(vb->topics[at]->task, t->name) == 0; at++) {
+            if (vb->topics[at]->shown)
+                list[t->topics_n++] = vb->topics[at]->served;
+        }
+        list += t->topics_n;
+    }
+}
+
+/* Whose task a connection without a principal reads; NULL: nobody's. */
+static const char *anonymous(const struct view_build *vb)
+{
+    if (vb->catalog == NULL)
+        return "";
+    const struct catalog_task *t = catalog_anonymous(vb->catalog, vb->opts.anonymous_task);
+    return t == NULL ? NULL : t->name;
+}
+
 static int give_out(struct view_build *vb)
 {
     const struct gw_view *view;
-    size_t n = 0;
+    size_t tasks_n = vb->catalog == NULL ? 1 : vb->catalog->tasks_n;
+    int err = E_NOMEM;
 
     struct gw_topic *list = mem_array(vb->topics_n == 0 ? 1 : vb->topics_n, sizeof *list);
-    if (list == NULL)
-        return E_NOMEM;
-    for (size_t i = 0; i < vb->topics_n; i++) {
-        if (vb->topics[i]->shown)
-            list[n++] = vb->topics[i]->served;
-    }
-    int err = gw_view_new(vb->revision + 1, list, n, &view);
-    mem_free(list);
-    if (err < 0)
-        return err;
+    struct gw_task *tasks = mem_array(tasks_n == 0 ? 1 : tasks_n, sizeof *tasks);
+    if (list == NULL || tasks == NULL)
+        goto out;
+    list_tasks(vb, tasks, list);
+    const struct gw_view_spec spec = {.revision = vb->revision + 1,
+                                      .tasks = tasks,
+                                      .tasks_n = tasks_n,
+                                      .anonymous = anonymous(vb),
+                                      .catalog = vb->catalog};
+    if ((err = gw_view_build(&spec, &view)) < 0)
+        goto out;
     gw_view_unref(vb->view);
     vb->view = view;
     vb->revision++;
     vb->opts.on_view(vb->opts.arg, view);
     check_waits(vb, false);
-    return 0;
+out:
+    mem_free(list);
+    mem_free(tasks);
+    return err;
 }
 
 static void run_rebuild(struct task *task)
@@ -495,13 +452,16 @@ int view_build_start(const struct view_build_opts *opts, struct view_build **out
     if (vb == NULL)
         return E_NOMEM;
     vb->opts = *opts;
+    if (opts->catalog != NULL)
+        vb->catalog = catalog_ref(opts->catalog);
     STAILQ_INIT(&vb->encoders);
     STAILQ_INIT(&vb->waits);
     if ((err = watch(vb)) < 0) {
+        catalog_unref(vb->catalog);
         mem_free(vb);
         return err;
     }
-    if (load(vb) < 0)
+    if (vb_load(vb) < 0)
         log_event(LOG_WARN, "view.generations_not_read", LF_ERR(E_AGAIN));
     *out = vb;
     return 0;
@@ -527,7 +487,7 @@ void view_build_tick(struct view_build *vb)
     if (vb->watch == NULL)
         err = watch(vb);
     if (err == 0)
-        err = load(vb);
+        err = vb_load(vb);
     if (err < 0)
         log_event(LOG_WARN, "view.retry_failed", LF_ERR(err));
     for (size_t i = 0; i < vb->slots_n; i++)
@@ -593,5 +553,6 @@ void view_build_free(struct view_build *vb)
     gw_view_unref(vb->view);
     jc_listing_unref(vb->listing);
     vb_encoders_free(vb);
+    catalog_unref(vb->catalog);
     mem_free(vb);
 }

@@ -44,9 +44,11 @@ struct view_build_opts {
      * this header. */
     void (*on_view)(void *arg, const struct gw_view *view);
     void *arg;
-    /* Topics are its bindings instead of the collections; borrowed until view_build_free. NULL:
-     * none. */
+    /* Topics are its bindings instead of the collections; referenced. NULL: one task "" that owns
+     * every collection. */
     const struct catalog *catalog;
+    /* With a catalog of several tasks: the one of connections without a principal; NULL: none. */
+    const char *anonymous_task;
 };
 
 MUST_USE int view_build_start(const struct view_build_opts *opts, struct view_build **out);

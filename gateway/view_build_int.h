@@ -22,6 +22,7 @@ struct vb_slot {
 /* One topic that was ever seen by this process or is remembered by the store. */
 struct vb_topic {
     struct view_build *vb;
+    char *task; /* "" without a catalog */
     char *name;
     struct topic_state state; /* as it is stored */
     bool damaged;             /* the stored state cannot be read: not served */
@@ -30,7 +31,8 @@ struct vb_topic {
     struct topic_state pending;
     uint64_t min_clock;                    /* never falls */
     bool listed;                           /* scratch of a rebuild */
-    const struct catalog_binding *binding; /* NULL without a catalog */
+    const struct catalog_task *spec;       /* of the catalog in force; valid while listed */
+    const struct catalog_binding *binding; /* both NULL without a catalog */
     bool backfill_warned;
     struct gw_frontier frontier; /* no field ever falls */
     bool shown;                  /* served is valid: parts and first are owned references */
@@ -52,11 +54,12 @@ struct vb_wait {
 
 struct view_build {
     struct view_build_opts opts;
+    const struct catalog *catalog; /* in force: topics are its bindings; a reference; NULL: none */
     struct jc_op *watch;
     const struct jc_listing *listing;
     struct vb_slot **slots; /* by name, as the listing */
     size_t slots_n;
-    struct vb_topic **topics; /* by name */
+    struct vb_topic **topics; /* by task and name */
     size_t topics_n;
     size_t topics_cap;
     STAILQ_HEAD(, vb_encoder) encoders;
@@ -67,6 +70,7 @@ struct view_build {
     struct task rebuild; /* posted while dirty */
     bool dirty;
     bool loading; /* kv_scan runs */
+    bool second;  /* the first of two scans is done */
     bool loaded;
     bool ready;
     bool unseen; /* a rebuild could not give its view out */
@@ -77,21 +81,25 @@ struct view_build {
 
 /* Asks for a rebuild, soon. */
 void vb_touch(struct view_build *vb);
-/* E_NOMEM. */
-MUST_USE int vb_topic_get(struct view_build *vb, const char *name, struct vb_topic **out);
-void vb_topic_free(struct vb_topic *t);
+/* view_build_memory.c */
+/* Finds or makes a topic. E_NOMEM. */
+MUST_USE int vb_topic_get(struct view_build *vb, const char *task, const char *name,
+                          struct vb_topic **out);
+/* Where the store keeps a topic's state. The caller frees it; NULL: out of memory, or too long. */
+MUST_USE char *vb_state_key(const char *task, const char *name);
+/* Begins to read the remembered states, unless they are there. */
+MUST_USE int vb_load(struct view_build *vb);
 
 /* view_build_labels.c */
-/* The encoder that the binding (may be NULL) and the journal's labels (may be NULL) ask for; faults
+/* The encoder that the topic's binding and the journal's labels (may be NULL) ask for; faults
  * fall back (null key, no compression) and are logged once. NULL: out of memory. */
-const struct gw_encoder *vb_encoder_for(struct view_build *vb,
-                                        const struct catalog_binding *binding,
-                                        const struct jc_spec *spec);
+const struct gw_encoder *vb_encoder_for(const struct vb_topic *t, const struct jc_spec *spec);
 void vb_encoders_free(struct view_build *vb);
 /* Takes in the journal's truncated-at label. */
 void vb_slot_read_bound(struct vb_slot *s);
 
 /* view_build_topic.c */
+void vb_topic_free(struct vb_topic *t);
 /* Brings a topic up to its journals (ranked); n may be 0 for a catalog's binding. *changed: what is
  * shown changed. */
 MUST_USE int vb_topic_apply(struct vb_topic *t, struct vb_slot *const *slots, size_t n,

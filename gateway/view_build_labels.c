@@ -138,11 +138,8 @@ static int choose_key(const struct catalog_binding *b, const struct jc_spec *spe
     return spec == NULL ? 0 : read_key(spec, a, pointers, n);
 }
 
-const struct gw_encoder *vb_encoder_for(struct view_build *vb,
-                                        const struct catalog_binding *binding,
-                                        const struct jc_spec *spec)
+const struct gw_encoder *vb_encoder_for(const struct vb_topic *t, const struct jc_spec *spec)
 {
-    const struct catalog *catalog = vb->opts.catalog;
     struct span pointers[GW_KEY_PARTS_MAX] = {{NULL, 0}};
     const struct gw_encoder *out = NULL;
     struct writer signature;
@@ -151,10 +148,10 @@ const struct gw_encoder *vb_encoder_for(struct view_build *vb,
 
     arena_init(&a, SIGNATURE_MAX);
     wr_init(&signature, SIGNATURE_MAX);
-    enum kp_codec codec = catalog != NULL && catalog->task.has_codec ? catalog->task.codec
-                          : spec != NULL                             ? read_codec(spec)
-                                                                     : KP_CODEC_NONE;
-    if (choose_key(binding, spec, &a, pointers, &n) < 0)
+    enum kp_codec codec = t->spec != NULL && t->spec->has_codec ? t->spec->codec
+                          : spec != NULL                        ? read_codec(spec)
+                                                                : KP_CODEC_NONE;
+    if (choose_key(t->binding, spec, &a, pointers, &n) < 0)
         n = 0; /* half a key would route nobody right: no key */
     wr_u8(&signature, (uint8_t)codec);
     for (size_t i = 0; i < n; i++) {
@@ -162,7 +159,7 @@ const struct gw_encoder *vb_encoder_for(struct view_build *vb,
         wr_span(&signature, pointers[i]);
     }
     if (wr_err(&signature) == 0)
-        out = intern(vb, &signature, codec, pointers, n);
+        out = intern(t->vb, &signature, codec, pointers, n);
     wr_fini(&signature);
     arena_fini(&a);
     return out;

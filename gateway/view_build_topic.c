@@ -53,11 +53,6 @@ void view_topic_id(const char *task, const char *topic, int32_t epoch, const cha
     out->b[8] = (uint8_t)((out->b[8] & 0x3f) | 0x80);
 }
 
-static const char *task_of(const struct vb_topic *t)
-{
-    return t->vb->opts.catalog == NULL ? "" : t->vb->opts.catalog->task.name;
-}
-
 static void drop_parts(struct gw_topic *g)
 {
     for (size_t i = 0; i < g->parts_n; i++)
@@ -85,6 +80,7 @@ void vb_topic_free(struct vb_topic *t)
     vb_topic_hide(t, &changed);
     topic_state_fini(&t->state);
     topic_state_fini(&t->pending);
+    mem_free(t->task);
     mem_free(t->name);
     mem_free(t);
 }
@@ -119,11 +115,9 @@ static int store_state(struct vb_topic *t, struct topic_state *next)
 
     wr_init(&text, STATE_MAX_BYTES);
     topic_state_write(next, &text);
-    size_t key_bytes = strlen(t->name) + sizeof "topic//generation";
-    key = mem_alloc(key_bytes);
+    key = vb_state_key(t->task, t->name);
     if (key == NULL || (value = wr_take(&text)) == NULL)
         goto out;
-    snprintf(key, key_bytes, "topic/%s/generation", t->name);
     struct jc_kv kv = {.key = key, .value = blob_span(value)};
     if ((err = store->ops->kv_set(store, &kv, 1, &t->vb->opts.mb->ex, on_stored, t)) < 0)
         goto out;
@@ -169,7 +163,7 @@ static int show(struct vb_topic *t, struct vb_slot *const *slots, size_t n, bool
     t->served.parts = parts;
     t->served.parts_n = n;
     t->served.epoch = epoch;
-    view_topic_id(task_of(t), t->name, epoch, n == 0 ? "" : slots[0]->journal->spec.name,
+    view_topic_id(t->task, t->name, epoch, n == 0 ? "" : slots[0]->journal->spec.name,
                   n == 0 ? 0 : slots[0]->journal->create_revision, &t->served.id);
     t->shown = true;
     *changed = true;
@@ -250,8 +244,7 @@ static void frontier_take(struct gw_frontier *f, const struct vb_slot *s)
 static int refresh(struct vb_topic *t, const struct vb_slot *first, bool *changed)
 {
     const struct jc_journal *journal = first == NULL ? NULL : first->journal;
-    const struct gw_encoder *encoder =
-        vb_encoder_for(t->vb, t->binding, journal == NULL ? NULL : &journal->spec);
+    const struct gw_encoder *encoder = vb_encoder_for(t, journal == NULL ? NULL : &journal->spec);
     const struct gw_bound bound = {t->min_clock,
                                    t->binding == NULL ? UINT64_MAX : t->binding->bound.max_clock};
 
@@ -259,17 +252,20 @@ static int refresh(struct vb_topic *t, const struct vb_slot *first, bool *change
         return E_NOMEM;
     struct gw_topic *g = &t->served;
     bool same = g->name != NULL && g->first == journal && g->encoder == encoder &&
-                g->bound.min_clock == bound.min_clock && frontier_same(&g->frontier, &t->frontier);
+                g->binding == t->binding && g->bound.min_clock == bound.min_clock &&
+                frontier_same(&g->frontier, &t->frontier);
     if (same)
         return 0;
     const struct jc_journal *old = g->first;
+    g->task = t->task;
     g->name = t->name;
+    g->binding = t->binding;
     g->collection = t->binding == NULL ? t->name : t->binding->source;
     g->first = journal == NULL ? NULL : jc_journal_ref(journal);
     g->encoder = encoder;
     g->bound = bound;
     g->frontier = t->frontier;
-    g->signal = t->vb->opts.catalog != NULL && t->vb->opts.catalog->task.signal;
+    g->signal = t->spec != NULL && t->spec->signal;
     jc_journal_unref(old);
     *changed = true;
     return 0;

@@ -98,6 +98,11 @@ const char *request_principal(const struct request *rq)
     return lab_principal;
 }
 
+const struct gw_task *request_task(const struct request *rq)
+{
+    return gw_view_principal(rq->w->view, lab_principal);
+}
+
 void request_advertised(const struct request *rq, const char **host, uint16_t *port)
 {
     (void)rq;

@@ -35,7 +35,7 @@ static void restart(struct harness *h)
 static const struct gw_topic *topic(struct harness *h, const char *name)
 {
     harness_settle(h);
-    return gw_view_topic(h->w.view, span_str(name));
+    return gw_task_topic(h->w.view->anonymous, span_str(name));
 }
 
 static void journals_of_one_collection_are_a_topic_ranked_by_creation(void **state)
@@ -53,7 +53,7 @@ static void journals_of_one_collection_are_a_topic_ranked_by_creation(void **sta
     assert_string_equal(t->parts[1]->journal->spec.name, "a/second");
     assert_int_equal(t->epoch, 1);
     assert_true(view_build_ready(h->vb));
-    assert_ptr_equal(gw_view_topic_by_id(h->w.view, &t->id), t);
+    assert_ptr_equal(gw_task_topic_by_id(h->w.view->anonymous, &t->id), t);
     assert_int_equal(t->id.b[6] >> 4, 8);
     assert_int_equal(t->id.b[8] >> 6, 2);
 }
@@ -338,7 +338,7 @@ static void who_waits_for_a_topic_is_told_after_the_workers_were(void **state)
     while (!one.ran)
         assert_true(mailbox_drain(&h->control) > 0);
     worker_drain_mailbox(&h->w);
-    assert_non_null(gw_view_topic(h->w.view, span_str("c")));
+    assert_non_null(gw_task_topic(h->w.view->anonymous, span_str("c")));
     assert_int_equal(view_build_await(h->vb, span_str("c"), 1, &two.task), 0);
     harness_settle(h);
     assert_true(two.ran);

@@ -48,15 +48,15 @@ static void topics_are_found_by_name_and_by_id_whatever_order_they_came_in(void 
 
     assert_int_equal(gw_view_new(3, topics, TOPICS, &v), 0);
     for (int i = 0; i < TOPICS; i++) {
-        const struct gw_topic *t = gw_view_topic(v, span_str(names[i]));
+        const struct gw_topic *t = gw_task_topic(v->anonymous, span_str(names[i]));
         assert_non_null(t);
         assert_string_equal(t->name, names[i]);
-        assert_ptr_equal(gw_view_topic_by_id(v, &topics[i].id), t);
+        assert_ptr_equal(gw_task_topic_by_id(v->anonymous, &topics[i].id), t);
     }
-    assert_null(gw_view_topic(v, span_str("t")));
-    assert_null(gw_view_topic(v, span_str("t00x")));
-    assert_null(gw_view_topic(v, span_str("")));
-    assert_null(gw_view_topic_by_id(v, &none));
+    assert_null(gw_task_topic(v->anonymous, span_str("t")));
+    assert_null(gw_task_topic(v->anonymous, span_str("t00x")));
+    assert_null(gw_task_topic(v->anonymous, span_str("")));
+    assert_null(gw_task_topic_by_id(v->anonymous, &none));
     gw_view_unref(gw_view_ref(v));
     gw_view_unref(v);
 }
@@ -67,8 +67,8 @@ static void an_empty_view_holds_nothing(void **state)
     const struct gw_view *v;
 
     assert_int_equal(gw_view_new(0, NULL, 0, &v), 0);
-    assert_null(gw_view_topic(v, span_str("t00")));
-    assert_null(gw_view_topic_by_id(v, &topics[0].id));
+    assert_null(gw_task_topic(v->anonymous, span_str("t00")));
+    assert_null(gw_task_topic_by_id(v->anonymous, &topics[0].id));
     gw_view_unref(v);
 }
 
