@@ -134,6 +134,24 @@ static void make_addresses(const struct config *c, struct serve_config *out,
                      c->admin_listen);
 }
 
+static void make_groups(const struct config *c, struct serve_config *out,
+                        struct config_faults *faults)
+{
+    int n = snprintf(out->groups_path, sizeof out->groups_path, "%s/groups.db", c->data_dir);
+
+    if (n < 0 || (size_t)n >= sizeof out->groups_path)
+        config_fault(faults, "data-dir", "the name is too long");
+    if (c->group_min_session_timeout > c->group_max_session_timeout)
+        config_fault(faults, "group-min-session-timeout", "it is above group-max-session-timeout");
+    out->gw.groups_path = out->groups_path;
+    out->gw.group_min_session_ms = c->group_min_session_timeout;
+    out->gw.group_max_session_ms = c->group_max_session_timeout;
+    out->gw.group_initial_delay_ms = c->group_initial_rebalance_delay;
+    out->gw.group_retention_ms = c->group_offsets_retention;
+    out->gw.max_group_members = (unsigned)c->max_group_members;
+    out->gw.max_groups = (unsigned)c->max_groups;
+}
+
 static void check_words(const struct config *c, struct config_faults *faults)
 {
     static const char *const levels[] = {"debug", "info", "warn", "error"};
@@ -184,6 +202,7 @@ int serve_config_make(const struct config *c, struct serve_config *out,
     out->gw.stall_ms = c->stall_timeout;
     out->gw.drain_ms = c->drain_timeout;
     out->gw.max_fetch_sessions = (unsigned)c->max_fetch_sessions;
+    make_groups(c, out, faults);
     out->gw.anonymous_task = c->anonymous_task[0] != '\0' ? c->anonymous_task : NULL;
     out->gw.allow_anonymous = c->allow_anonymous;
     out->gw.journal_admin = c->journal_admin;

@@ -18,6 +18,7 @@ struct serve_config {
     char kafka_hosts[CONFIG_LIST_MAX][HOST_MAX];
     char admin_host[HOST_MAX];
     char advertise_host[HOST_MAX];
+    char groups_path[4096];
 };
 
 /* Checks and converts; all faults are collected. E_INVALID when there is one. c must outlive out.

@@ -65,5 +65,12 @@ struct gw_config {
     const char *anonymous_task;     /* of clients that no listener asked who they are; NULL: the
                                        catalog's only one */
     bool read_only_catalog; /* a catalog is given: unknown collections are not created by publish */
+    const char *groups_path;      /* database of the consumer groups; NULL: they are not kept */
+    int64_t group_min_session_ms; /* all of groups: 0 = default of app/config.def */
+    int64_t group_max_session_ms;
+    int64_t group_initial_delay_ms; /* < 0: default */
+    int64_t group_retention_ms;
+    unsigned max_group_members;
+    unsigned max_groups;    /* of one task */
     const char *cluster_id; /* Metadata, DescribeCluster; stable over restarts */
 };

@@ -15,6 +15,7 @@
 
 #include "base/mem.h"
 #include "gateway/conn.h"
+#include "gateway/groups/handlers.h"
 #include "gateway/metrics.h"
 
 /* clang-format off */
@@ -23,7 +24,15 @@ const struct api_row api_rows[] = {
     {KP_API_FETCH,                     4, 18, handle_fetch},
     {KP_API_LIST_OFFSETS,              1, 11, handle_list_offsets},
     {KP_API_METADATA,                  0, 13, handle_metadata},
+    {KP_API_OFFSET_COMMIT,             2, 10, handle_offset_commit},
+    {KP_API_OFFSET_FETCH,              1, 10, handle_offset_fetch},
     {KP_API_FIND_COORDINATOR,          0,  6, handle_find_coordinator},
+    {KP_API_JOIN_GROUP,                0,  9, handle_join_group},
+    {KP_API_HEARTBEAT,                 0,  4, handle_heartbeat},
+    {KP_API_LEAVE_GROUP,               0,  5, handle_leave_group},
+    {KP_API_SYNC_GROUP,                0,  5, handle_sync_group},
+    {KP_API_DESCRIBE_GROUPS,           0,  6, handle_describe_groups},
+    {KP_API_LIST_GROUPS,               0,  5, handle_list_groups},
     {KP_API_API_VERSIONS,              0,  4, handle_api_versions},
     {KP_API_CREATE_TOPICS,             2,  7, handle_refuse_admin},
     {KP_API_DELETE_TOPICS,             1,  6, handle_refuse_admin},
@@ -34,7 +43,9 @@ const struct api_row api_rows[] = {
     {KP_API_DESCRIBE_CONFIGS,          1,  4, handle_describe_configs},
     {KP_API_ALTER_CONFIGS,             0,  2, handle_refuse_admin},
     {KP_API_CREATE_PARTITIONS,         0,  3, handle_refuse_admin},
+    {KP_API_DELETE_GROUPS,             0,  2, handle_delete_groups},
     {KP_API_INCREMENTAL_ALTER_CONFIGS, 0,  1, handle_refuse_admin},
+    {KP_API_OFFSET_DELETE,             0,  0, handle_offset_delete},
     {KP_API_DESCRIBE_CLUSTER,          0,  2, handle_describe_cluster},
     {KP_API_DESCRIBE_TOPIC_PARTITIONS, 0,  0, handle_describe_topic_partitions},
 };

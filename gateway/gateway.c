@@ -22,6 +22,7 @@
 #include "base/mem.h"
 #include "gateway/admin_http.h"
 #include "gateway/cache.h"
+#include "gateway/groups/groups.h"
 #include "gateway/listener.h"
 #include "gateway/metrics.h"
 #include "gateway/view_build.h"
@@ -121,6 +122,12 @@ static void on_view(void *arg, const struct gw_view *view)
     struct gateway *gw = arg;
 
     gw->repost = false;
+    /* First: no commit that a worker takes under a raised epoch may come before the raise. */
+    if (groups_post_view(gw->shared.groups, view) < 0) {
+        log_event(LOG_ERROR, "gateway.view_not_posted", LF_STR("to", "groups"), LF_ERR(E_NOMEM));
+        gw->repost = true;
+        return;
+    }
     for (size_t i = 0; i < gw->workers_n; i++) {
         if (worker_post_view(&gw->workers[i], view) < 0) {
             log_event(LOG_ERROR, "gateway.view_not_posted", LF_UINT("worker", i), LF_ERR(E_NOMEM));
@@ -199,6 +206,7 @@ static void begin_drain(struct gateway *gw)
         listener_free(gw->listeners[i]);
     gw->listeners_n = 0;
     admin_http_drain(gw->admin);
+    groups_drain(gw->shared.groups);
     for (size_t i = 0; i < gw->workers_started; i++)
         worker_post_drain(&gw->workers[i]);
     if (event_add(gw->drain_event, &tick) < 0)
@@ -292,6 +300,32 @@ static int open_listeners(struct gateway *gw, char *why, size_t why_bytes)
     return 0;
 }
 
+static int64_t or_default(int64_t value, int64_t fallback)
+{
+    return value != 0 ? value : fallback;
+}
+
+static int start_groups(struct gateway *gw, char *why, size_t why_bytes)
+{
+    const struct gw_config *c = gw->config;
+    const struct groups_opts opts = {
+        .path = c->groups_path,
+        .clock = gw->shared.clock,
+        .limits =
+            {
+                .min_session_ms = or_default(c->group_min_session_ms, 6000),
+                .max_session_ms = or_default(c->group_max_session_ms, 1800000),
+                .max_rebalance_ms = or_default(c->group_max_session_ms, 1800000),
+                .initial_delay_ms = c->group_initial_delay_ms < 0 ? 200 : c->group_initial_delay_ms,
+                .max_members = (size_t)or_default(c->max_group_members, 2000),
+                .max_bytes = GROUP_MAX_BYTES,
+            },
+        .retention_ms = or_default(c->group_retention_ms, (int64_t)7 * 24 * 3600 * 1000),
+        .max_groups = (size_t)or_default(c->max_groups, 10000),
+    };
+    return groups_start(&opts, &gw->shared.groups, why, why_bytes);
+}
+
 static int start_workers(struct gateway *gw)
 {
     unsigned n = gw->config->workers;
@@ -353,7 +387,7 @@ static int start(struct gateway *gw, char *why, size_t why_bytes)
         (err = gw_cache_new(config->cache_bytes, gw->shared.store, gw->shared.loads,
                             &gw->shared.cache)) < 0 ||
         (err = jobpool_new(config->load_threads, "ingest", &gw->jobs)) < 0 ||
-        (err = start_workers(gw)) < 0)
+        (err = start_groups(gw, why, why_bytes)) < 0 || (err = start_workers(gw)) < 0)
         return err;
     const struct view_build_opts opts = {.store = gw->shared.store,
                                          .mb = &gw->mb,
@@ -457,12 +491,15 @@ void gateway_free(struct gateway *gw)
     }
     while (gw->views != NULL && view_build_busy(gw->views) > 0)
         mailbox_wait(&gw->mb, -1);
+    if (gw->shared.groups != NULL)
+        groups_stop(gw->shared.groups); /* every parked request goes back to its worker's mailbox */
     gw_cache_free(gw->shared.cache);
     jobpool_free(gw->shared.loads);
     jobpool_free(gw->jobs);
     for (size_t i = 0; i < gw->workers_n; i++)
         worker_fini(&gw->workers[i]);
     mem_free(gw->workers);
+    groups_free(gw->shared.groups);
     if (gw->mb_ready)
         mailbox_fini(&gw->mb);
     mem_free(gw->drained);

@@ -19,6 +19,7 @@
 #include "gateway/config.h"
 #include "gateway/view.h"
 
+struct groups;
 struct gw_cache;     /* gateway/cache.h: shared by all workers */
 struct fetch_worker; /* gateway/fetch_int.h: waits per partition and fetch sessions of this worker
                       */
@@ -33,6 +34,7 @@ struct gw_shared {
     const struct clock *clock;
     const char *cluster_id;
     const char *advertise_host; /* resolved: never NULL once listening */
+    struct groups *groups;      /* gateway/groups/groups.h; NULL in tests: there are none */
     /* All workers, fixed before the first one runs and valid until the last worker_fini; others may
      * only post to their mailboxes. NULL in tests. */
     struct worker *workers;

@@ -547,6 +547,7 @@ const struct group_ops classic_ops = {
     .empty = empty,
     .check_commit = check_commit,
     .check_raised = check_raised,
+    .leave = classic_on_leave,
     .subscribed = subscribed,
     .topics_changed = topics_changed,
     .tick = tick,

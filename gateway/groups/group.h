@@ -16,13 +16,16 @@
 
 #include "base/blob.h"
 #include "base/span.h"
+#include "gateway/groups/group_store.h"
 #include "gateway/groups/offsets.h"
 #include "gateway/kafka_errors.h"
 
 struct group;
 struct group_call;
+struct groups;
 
-#define GROUP_NEVER INT64_MAX /* no deadline */
+#define GROUP_MAX_BYTES ((size_t)64 * 1024 * 1024)
+#define GROUP_NEVER     INT64_MAX /* no deadline */
 
 /* Limits that the kinds keep; from the settings, immutable. */
 struct group_limits {
@@ -102,6 +105,10 @@ struct group_ops {
     int16_t (*check_raised)(struct group *g, const struct group_speaker *who, struct span topic);
     /* KE_NONE: this one may read offsets. NULL: everybody may. */
     int16_t (*check_fetch)(struct group *g, const struct group_speaker *who, int64_t now_ms);
+    /* LeaveGroup: a member goes, or is sent away by an operator. KE_*. Generation is not looked at;
+     * an empty member id goes by the instance alone. NULL: not by this API. */
+    int16_t (*leave)(struct group *g, const struct group_speaker *who, int64_t now_ms,
+                     struct group_out *out);
     /* Some member reads the topic, or may (its subscription is not one that we understand). */
     bool (*subscribed)(const struct group *g, struct span topic);
     /* Topics of the task have changed. */
@@ -128,16 +135,19 @@ struct group {
     int32_t generation;
     struct group_offsets offsets;
     /* private to the service */
-    int32_t generation_stored;
-    bool generation_writing;
-    STAILQ_HEAD(, group_call) held; /* answers that wait for generation_stored */
-    unsigned writes;                /* in flight: not freed before they are done */
-    bool dead;                      /* deleted: out of the table, freed with its last write */
-    bool was_empty;
-    int64_t empty_since_ms; /* wall clock; 0: it has members */
-    int64_t next_ms;        /* deadline in the service's heap */
-    size_t heap_at;         /* SIZE_MAX: not there */
-    size_t task_n;          /* bytes of the task's name */
-    char *task;             /* both in one allocation: the table's key is task, NUL, id */
+    int32_t generation_stored;      /* the highest that is durable */
+    STAILQ_HEAD(, group_call) held; /* answers that wait for it */
+    struct group_write row;         /* its row in the store, while row_writing */
+    struct group_op row_op;
+    struct groups *row_gs;
+    int64_t row_retry_ms; /* it could not be stored: not again before this */
+    bool row_writing;
+    bool deleting;           /* a write that deletes it is on its way */
+    unsigned writes;         /* in flight: not freed before they are done */
+    int64_t empty_since_ms;  /* wall clock; 0: it has members */
+    int64_t empty_stored_ms; /* as in the store; -1: it has no row */
+    int64_t next_ms;         /* deadline in the service's heap */
+    size_t heap_at;          /* SIZE_MAX: not there */
+    char *task;              /* both in one allocation: the table's key is task, NUL, id */
     char *id;
 };
