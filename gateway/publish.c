@@ -65,10 +65,12 @@ static void on_producer_set(void *arg, int err)
 {
     struct publisher *p = arg;
 
-    if (err < 0)
-        producer_ready(p, err);
-    else
-        producer_ask(p); /* what was stored counts, not what we sent */
+    if (err < 0) {
+        producer_ready(p, err); /* nothing is stored: the next request tries again */
+        return;
+    }
+    p->producer_written = true;
+    producer_ask(p); /* what was stored counts, not what we sent */
 }
 
 static void producer_make(struct publisher *p)
@@ -82,7 +84,6 @@ static void producer_make(struct publisher *p)
         producer_ready(p, E_CORRUPT);
         return;
     }
-    p->producer_written = true;
     if (getrandom(id, sizeof id, 0) != (ssize_t)sizeof id) {
         producer_ready(p, E_IO);
         return;
@@ -186,9 +187,9 @@ static int call_copy(struct publish_call *c, const struct publish_req *rq)
         return 0;
     if (rq->idempotency_key.n > PUBLISH_MAX_IDEM_KEY || !visible(rq->idempotency_key))
         c->idem_key = arena_printf(&c->arena, "%s", "");
-    else
-        c->idem_key = arena_printf(&c->arena, "idem/%s/%.*s", (const char *)c->collection.p,
-                                   SPAN_FMT(rq->idempotency_key));
+    else /* both may hold slashes: the length keeps the keys of two collections apart */
+        c->idem_key = arena_printf(&c->arena, "idem/%zu/%s/%.*s", c->collection.n,
+                                   (const char *)c->collection.p, SPAN_FMT(rq->idempotency_key));
     return c->idem_key == NULL ? E_NOMEM : 0;
 }
 

@@ -58,7 +58,7 @@ struct publisher {
     uint8_t producer[6];
     enum { PRODUCER_UNKNOWN, PRODUCER_ASKED, PRODUCER_KNOWN } producer_state;
     struct publisher_waits waits; /* others who need the id */
-    bool producer_written;        /* the answer of kv_get is to be that of our own kv_set */
+    bool producer_written;        /* a kv_set of ours was answered: kv_get must find an id */
 };
 
 /* Sends the call's task to an executor, to go on with run. */

@@ -177,6 +177,28 @@ static void a_key_with_another_body_is_refused(void **state)
     lab_free(lab);
 }
 
+/* Names and keys both hold slashes: every way to split one path must be a key of its own. */
+static void keys_of_two_collections_never_meet(void **state)
+{
+    static const struct {
+        const char *collection, *key;
+    } splits[] = {{"a", "b/c/d"}, {"a/b", "c/d"}, {"a/b/c", "d"}, {"1/a", "b"}, {"1", "a/b"}};
+    struct lab *lab = lab_new(&plain);
+    struct lab_answer a;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
+        struct publish_req rq = {.idempotency_key = span_str(splits[i].key)};
+        char journal[64];
+
+        assert_int_equal(lab_publish(lab, rq, splits[i].collection, "{\"a\":1}\n", &a), 200);
+        assert_false(a.replayed);
+        snprintf(journal, sizeof journal, "%s/pivot=00", splits[i].collection);
+        assert_non_null(strstr(lab_bytes(lab, journal), "\"a\":1}"));
+    }
+    lab_free(lab);
+}
+
 static void two_requests_at_once_with_one_key_commit_once(void **state)
 {
     struct lab *lab = lab_new(&plain);
@@ -207,7 +229,7 @@ static void the_expiry_of_a_key_follows_the_transactions_clock(void **state)
 
     (void)state;
     assert_int_equal(lab_publish(lab, rq, "acme/t", "{}\n", &a), 200);
-    assert_int_equal(lab_kv(lab, "idem/acme/t/k")->expires_ms, lab->wall_ns / 1000000 + 1000);
+    assert_int_equal(lab_kv(lab, "idem/6/acme/t/k")->expires_ms, lab->wall_ns / 1000000 + 1000);
     lab_free(lab);
 }
 
@@ -234,6 +256,22 @@ static void faster_creator(struct lab *lab)
             JC_LABEL_KEY_END, "7fffffff", NULL);
     lab_add(lab, "acme/t/pivot=80000000", JC_LABEL_COLLECTION, "acme/t", JC_LABEL_KEY_BEGIN,
             "80000000", JC_LABEL_KEY_END, "ffffffff", NULL);
+}
+
+/* A disk that was full at the first publish must not end publishing until a restart. */
+static void a_producer_id_that_was_not_stored_is_made_by_the_next_publish(void **state)
+{
+    (void)state;
+    for (int at_once = 0; at_once < 2; at_once++) {
+        struct lab *lab = lab_new(&plain);
+        struct lab_answer a;
+
+        lab->kv_set_err = E_NOSPACE;
+        lab->kv_set_at_once = at_once == 1;
+        assert_int_equal(lab_publish(lab, (struct publish_req){0}, "acme/t", "{}\n", &a), 507);
+        assert_int_equal(lab_publish(lab, (struct publish_req){0}, "acme/t", "{}\n", &a), 200);
+        lab_free(lab);
+    }
 }
 
 static void a_lost_race_to_create_uses_what_the_winner_made(void **state)
@@ -460,9 +498,11 @@ int main(void)
         cmocka_unit_test(one_bad_line_refuses_all_and_creates_nothing),
         cmocka_unit_test(a_retry_with_its_key_is_answered_from_memory),
         cmocka_unit_test(a_key_with_another_body_is_refused),
+        cmocka_unit_test(keys_of_two_collections_never_meet),
         cmocka_unit_test(two_requests_at_once_with_one_key_commit_once),
         cmocka_unit_test(the_expiry_of_a_key_follows_the_transactions_clock),
         cmocka_unit_test(the_producer_id_is_made_once_and_survives),
+        cmocka_unit_test(a_producer_id_that_was_not_stored_is_made_by_the_next_publish),
         cmocka_unit_test(a_lost_race_to_create_uses_what_the_winner_made),
         cmocka_unit_test(a_listing_that_lags_does_not_break_a_publish),
         cmocka_unit_test(names_taken_by_others_are_a_conflict_not_a_hang),

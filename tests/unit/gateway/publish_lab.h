@@ -58,6 +58,8 @@ struct lab {
     unsigned appends;
     int append_err; /* the next append fails with it, before prepare */
     int kv_err;     /* the next kv_get fails with it */
+    int kv_set_err; /* the next kv_set fails with it: by the callback, or by its return */
+    bool kv_set_at_once;
     /* Runs once before the next apply: another creator is faster. */
     void (*before_apply)(struct lab *lab);
     int apply_err; /* of every apply: by the callback, or (apply_at_once) by its return */
@@ -338,10 +340,16 @@ static inline int lab_kv_get(struct jc_store *s, const char *key, struct executo
 static inline int lab_kv_set(struct jc_store *s, const struct jc_kv *kv, size_t n,
                              struct executor *ex, jc_done_fn *done, void *arg)
 {
-    struct lab_task *t = lab_task(lab_of(s), arg, 0);
+    struct lab *lab = lab_of(s);
+    int err = lab->kv_set_err;
+    struct lab_task *t;
 
-    for (size_t i = 0; i < n; i++)
-        lab_kv_put(lab_of(s), &kv[i]);
+    lab->kv_set_err = 0;
+    if (err < 0 && lab->kv_set_at_once)
+        return err;
+    t = lab_task(lab, arg, err);
+    for (size_t i = 0; err == 0 && i < n; i++)
+        lab_kv_put(lab, &kv[i]);
     t->done_fn = done;
     executor_post(ex, &t->task);
     return 0;
