@@ -143,6 +143,9 @@ static int run(const struct cli_command *cmd, const char *verb, const char *coll
     } else {
         http_error_text(&a, text, sizeof text);
         cli_error(cmd, "%s", text);
+        if (rq.body != NULL && http_in_doubt(err, &a))
+            cli_error(cmd, "it is not known whether that was done; ask `sluice backfill status %s`",
+                      collection);
     }
     http_answer_fini(&a);
     wr_fini(&path);

@@ -117,6 +117,8 @@ int http_send(const struct http_rq *rq, struct http_answer *out)
         goto out;
     set_options(&t, (const char *)url.b->data, headers);
     code = curl_easy_perform(t.curl);
+    out->reached = code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST &&
+                   code != CURLE_URL_MALFORMAT && code != CURLE_UNSUPPORTED_PROTOCOL;
     (void)curl_easy_getinfo(t.curl, CURLINFO_RESPONSE_CODE, &out->status);
     (void)curl_easy_setopt(t.curl, CURLOPT_HTTPHEADER, NULL);
     err = 0;
@@ -133,6 +135,13 @@ out:
     curl_slist_free_all(headers);
     wr_fini(&url);
     return err;
+}
+
+bool http_in_doubt(int err, const struct http_answer *a)
+{
+    if (err < 0)
+        return a->reached;
+    return a->status >= 500 && a->status != 503 && a->status != 507;
 }
 
 void http_answer_fini(struct http_answer *a)

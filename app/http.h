@@ -24,15 +24,20 @@ struct http_rq {
 };
 
 struct http_answer {
-    long status;        /* 0: no answer */
-    bool retry;         /* no answer, and another try may help */
-    bool replayed;      /* Idempotent-Replayed */
+    long status;   /* 0: no answer */
+    bool retry;    /* no answer, and another try may help */
+    bool reached;  /* the request may have arrived: without an answer, what it did is not known */
+    bool replayed; /* Idempotent-Replayed */
     struct writer body; /* http_answer_fini frees it */
     char fault[256];    /* why there is no answer */
 };
 
 /* 0: there is an answer, of any status. E_IO: there is none (see fault). E_NOMEM. */
 MUST_USE int http_send(const struct http_rq *rq, struct http_answer *out);
+/* err: of http_send. True when a request that changes something may have done so although its
+ * answer is none, or a fault: only the server's own refusals mean "not done". A 500 may be a commit
+ * whose end is not known, and what stands between (502, 504) knows nothing. */
+bool http_in_doubt(int err, const struct http_answer *a);
 void http_answer_fini(struct http_answer *a);
 /* Appends a name as a path: everything but letters, digits and -_.~/ is percent-encoded. */
 void http_path(struct writer *w, const char *name);

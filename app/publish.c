@@ -37,6 +37,8 @@ struct publish_run {
     char key[PUBLISH_MAX_IDEM_KEY + 64]; /* stem of the batches' keys */
     bool json;
     int64_t documents, transactions, replayed;
+    int64_t batches; /* sent: numbers the keys */
+    bool in_doubt;   /* the last batch may have been published */
     struct published parts[PUBLISH_MAX_PARTITIONS];
 };
 
@@ -59,7 +61,7 @@ static int take_answer(struct publish_run *r, const struct http_answer *a)
         return E_SYNTAX;
     }
     r->documents += integer(root, "documents");
-    r->transactions++;
+    r->transactions += integer(root, "documents") > 0;
     r->replayed += a->replayed;
     json_array_foreach(json_object_get(root, "partitions"), i, part)
     {
@@ -112,8 +114,10 @@ static void print_published(const struct publish_run *r, FILE *out)
     (void)fprintf(out, "published %" PRId64 " document%s to %s in %" PRId64 " transaction%s%s\n",
                   r->documents, r->documents == 1 ? "" : "s", r->target.collection, r->transactions,
                   r->transactions == 1 ? "" : "s",
-                  r->replayed > 0 ? " (partly published before, under the same Idempotency-Key)"
-                                  : "");
+                  r->replayed == 0 ? ""
+                  : r->replayed == r->transactions
+                      ? " (before, under the same Idempotency-Key)"
+                      : " (partly before, under the same Idempotency-Key)");
     for (size_t i = 0; i < PUBLISH_MAX_PARTITIONS; i++)
         if (r->parts[i].used)
             (void)fprintf(out,
@@ -127,9 +131,10 @@ static void print_json(const struct publish_run *r, bool complete)
 {
     json_t *list = json_array();
     json_t *root =
-        json_pack("{s:s, s:I, s:I, s:I, s:b, s:o}", "collection", r->target.collection, "documents",
-                  (json_int_t)r->documents, "transactions", (json_int_t)r->transactions, "replayed",
-                  (json_int_t)r->replayed, "complete", complete, "partitions", list);
+        json_pack("{s:s, s:I, s:I, s:I, s:b, s:b, s:s, s:o}", "collection", r->target.collection,
+                  "documents", (json_int_t)r->documents, "transactions",
+                  (json_int_t)r->transactions, "replayed", (json_int_t)r->replayed, "complete",
+                  complete, "in_doubt", r->in_doubt, "idempotency_key", r->key, "partitions", list);
 
     for (size_t i = 0; root != NULL && i < PUBLISH_MAX_PARTITIONS; i++)
         if (r->parts[i].used)
@@ -154,14 +159,14 @@ static void pause_ms(long ms)
     (void)nanosleep(&ts, NULL);
 }
 
-/* Sends one batch; again under the same key after a lost connection or a 503. E_AGAIN: it is not
- * known whether it was published. */
+/* Sends one batch; again under the same key after a lost connection or a 503. A failure sets
+ * in_doubt when the batch may have been published all the same. */
 static int send_batch(struct publish_run *r, const struct publish_batch *b)
 {
     char key[sizeof r->key + 32];
     int err = 0;
 
-    (void)snprintf(key, sizeof key, "%s-%" PRId64, r->key, r->transactions + 1);
+    (void)snprintf(key, sizeof key, "%s-%" PRId64, r->key, ++r->batches);
     for (int i = 0; i < TRIES; i++) {
         struct http_answer a;
         bool again, good;
@@ -169,6 +174,10 @@ static int send_batch(struct publish_run *r, const struct publish_batch *b)
         err = r->sink->send(r->sink, b, key, &a);
         again = (err < 0 && a.retry) || (err == 0 && a.status == 503);
         good = err == 0 && a.status == 200;
+        if (http_in_doubt(err, &a))
+            r->in_doubt = true;
+        else if (err == 0 && !again) /* the key was looked at: no earlier try has published */
+            r->in_doubt = false;
         if (again && i + 1 < TRIES) {
             http_answer_fini(&a);
             pause_ms(200L << i);
@@ -179,11 +188,32 @@ static int send_batch(struct publish_run *r, const struct publish_batch *b)
         else
             print_bad_lines(r, b, &a);
         http_answer_fini(&a);
-        if (good && err < 0)
+        if (good && err < 0) {
+            r->in_doubt = true;
             cli_error(r->cmd, "the server's answer is not understood");
+        }
         return good ? err : again ? E_AGAIN : E_INVALID;
     }
     return err;
+}
+
+/* The rest is not sent: says what is there, what is not, and how to go on without doubles. */
+static void print_stopped(const struct publish_run *r, const struct publish_batch *b)
+{
+    if (r->in_doubt)
+        (void)fprintf(stderr,
+                      "it is not known whether the batch that begins on line %zu was published; "
+                      "nothing behind it was; before it: ",
+                      b->line);
+    else
+        (void)fprintf(stderr,
+                      "nothing of the lines from %zu on was published; before them: ", b->line);
+    print_published(r, stderr);
+    if (r->in_doubt || r->transactions > 0)
+        (void)fprintf(stderr,
+                      "run it again with the same input, the same --batch and "
+                      "--idempotency-key %s: nothing is published twice\n",
+                      r->key);
 }
 
 static int send_all(struct publish_run *r)
@@ -194,19 +224,25 @@ static int send_all(struct publish_run *r)
     while ((err = publish_input_next(&r->input, &b)) == 0) {
         err = send_batch(r, &b);
         if (err < 0)
-            (void)fprintf(stderr,
-                          "nothing of the lines from %zu on was published; before them: ", b.line);
+            print_stopped(r, &b);
         blob_unref(b.body);
-        if (err < 0) {
-            print_published(r, stderr);
+        if (err < 0)
             return err;
-        }
     }
-    if (err == E_NOTFOUND)
+    if (err != E_NOTFOUND) {
+        cli_error(r->cmd, "%s", r->input.fault);
+        if (r->transactions > 0)
+            print_published(r, stderr);
+        return err;
+    }
+    if (r->batches > 0)
         return 0;
-    cli_error(r->cmd, "%s", r->input.fault);
-    if (r->transactions > 0)
-        print_published(r, stderr);
+    /* No document at all: the server still judges the name, and makes a new collection. */
+    b = (struct publish_batch){.body = blob_copy(span_of("", 0)), .line = 1};
+    if (b.body == NULL)
+        return E_NOMEM;
+    err = send_batch(r, &b);
+    blob_unref(b.body);
     return err;
 }
 

@@ -117,6 +117,7 @@ static int direct_send(struct publish_sink *s, const struct publish_batch *b, co
         (void)snprintf(out->fault, sizeof out->fault, "out of memory");
         return E_NOMEM;
     }
+    out->reached = true;
     while (!d->answered)
         (void)mailbox_wait(&d->mb, -1);
     return wr_err(&out->body);
