@@ -55,8 +55,7 @@ struct sc_avro_note {
 
 struct sc_avro;
 
-/* key_schema may come from a schema of its own; usually both are the collection's read schema. The
- * shapes are copied: the schema may be freed afterwards. E_INVALID: a key that is no scalar or
+/* The schema may be freed afterwards. E_INVALID: a key that is no scalar or
  * cannot exist, an unknown required field; E_LIMIT: too many fields; E_NOMEM. err->pointer is the
  * location in the document. */
 MUST_USE int sc_avro_new(const struct sc_schema *schema, const struct sc_avro_opts *opts,

@@ -50,15 +50,15 @@ struct sc_shape {
     /* objects */
     size_t properties_n;
     const struct sc_property *properties; /* by name, byte order */
-    size_t patterns_n;
-    const struct sc_shape *const *patterns; /* shapes of patternProperties; the patterns themselves
-                                               are not evaluated */
-    const struct sc_shape *extra;           /* additionalProperties; types == 0: closed */
+    const struct sc_shape *extra;         /* any member that is not declared: patternProperties and
+                                             additionalProperties together; types == 0: closed */
     /* arrays */
     size_t tuple_n;
     const struct sc_shape *const *tuple; /* by index */
     const struct sc_shape *items;        /* behind the tuple */
     uint64_t max_items;                  /* UINT64_MAX: no bound */
+    /* locations below this one, itself included, with all $refs expanded; saturates */
+    uint32_t weight;
 };
 
 struct sc_property {
