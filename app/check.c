@@ -62,6 +62,7 @@ int cmd_check(const struct cli_command *cmd, int argc, char **argv)
         return err == 1 ? EXIT_OK : err == E_INVALID ? EXIT_USAGE : EXIT_FAILED;
     if (args.n > 0) {
         cli_error(cmd, "unexpected argument \"%s\"", args.v[0]);
+        serve_config_fini(&config);
         config_fini(&settings);
         return EXIT_USAGE;
     }
@@ -72,6 +73,7 @@ int cmd_check(const struct cli_command *cmd, int argc, char **argv)
         rc = rc != EXIT_OK ? rc : folder;
     } else
         (void)printf("data folder %s: not there yet\n", settings.data_dir);
+    serve_config_fini(&config);
     config_fini(&settings);
     return rc;
 }

@@ -264,6 +264,7 @@ static void server_fini(struct server *sv)
     if (sv->mb_ready)
         mailbox_fini(&sv->mb);
     catalog_unref(sv->catalog);
+    serve_config_fini(&sv->config);
     config_fini(&sv->settings);
 }
 
@@ -277,6 +278,7 @@ int cmd_serve(const struct cli_command *cmd, int argc, char **argv)
         return err == 1 ? EXIT_OK : EXIT_USAGE;
     if (args.n > 0) {
         cli_error(cmd, "unexpected argument \"%s\"", args.v[0]);
+        serve_config_fini(&sv.config);
         config_fini(&sv.settings);
         return EXIT_USAGE;
     }

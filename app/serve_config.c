@@ -78,6 +78,29 @@ static void refuse_missing(const struct config *c, struct config_faults *faults)
         config_fault(faults, "group-upstream", "this build cannot hand groups to Kafka yet");
 }
 
+/* "ADDR:PORT=HOST:PORT": where to listen, and what clients are told. */
+static int parse_kafka(const char *text, struct gw_listen *l, char *host, char *told)
+{
+    size_t n = strcspn(text, "=");
+    struct gw_listen advertise = {.host = NULL};
+    char first[2 * HOST_MAX];
+
+    if (n >= sizeof first)
+        return E_SYNTAX;
+    memcpy(first, text, n);
+    first[n] = '\0';
+    if (serve_parse_listen(first, l, host) < 0)
+        return E_SYNTAX;
+    if (text[n] == '\0')
+        return 0;
+    if (serve_parse_listen(text + n + 1, &advertise, told) < 0 || advertise.tls || advertise.sasl ||
+        advertise.port == 0)
+        return E_SYNTAX;
+    l->advertise_host = told;
+    l->advertise_port = advertise.port;
+    return 0;
+}
+
 static void make_kafka(const struct config *c, struct serve_config *out,
                        struct config_faults *faults)
 {
@@ -85,16 +108,19 @@ static void make_kafka(const struct config *c, struct serve_config *out,
         const char *text = c->kafka_listen.v[i];
         struct gw_listen *l = &out->kafka[i];
 
-        if (serve_parse_listen(text, l, out->kafka_hosts[i]) < 0) {
-            config_fault(faults, "kafka-listen", "\"%.100s\" is not ADDR:PORT", text);
+        if (parse_kafka(text, l, out->kafka_hosts[i], out->kafka_told[i]) < 0) {
+            config_fault(faults, "kafka-listen", "\"%.100s\" is not ADDR:PORT[=HOST:PORT]", text);
             continue;
         }
-        if (l->tls || l->sasl)
+        if (l->tls)
+            config_fault(faults, "kafka-listen", "%.100s: this build has no TLS listeners yet",
+                         text);
+        if (l->sasl && c->catalog[0] == '\0')
             config_fault(faults, "kafka-listen",
-                         "%.100s: this build has neither TLS nor SASL listeners yet", text);
+                         "%.100s asks clients to log in: that needs a catalog with tokens", text);
         if (serve_is_loopback(l->host))
             continue;
-        if (c->kafka_advertise[0] == '\0')
+        if (c->kafka_advertise[0] == '\0' && l->advertise_host == NULL)
             config_fault(faults, "kafka-listen",
                          "%.100s is not on loopback: --kafka-advertise HOST:PORT must name the "
                          "address that clients connect to",
@@ -184,6 +210,7 @@ int serve_config_make(const struct config *c, struct serve_config *out,
     refuse_missing(c, faults);
     make_kafka(c, out, faults);
     make_addresses(c, out, faults);
+    serve_auth_make(c, out, faults);
     check_words(c, faults);
     out->gw.workers = c->workers > 0   ? (unsigned)c->workers
                       : processors > 0 ? (unsigned)processors

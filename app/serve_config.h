@@ -6,6 +6,7 @@
 
 #include "app/config.h"
 #include "gateway/config.h"
+#include "gateway/jwt.h"
 #include "journal_client/local.h"
 
 #define HOST_MAX 256
@@ -16,6 +17,8 @@ struct serve_config {
     struct jc_local_opts store;
     struct gw_listen kafka[CONFIG_LIST_MAX];
     char kafka_hosts[CONFIG_LIST_MAX][HOST_MAX];
+    char kafka_told[CONFIG_LIST_MAX][HOST_MAX];
+    struct jwt_keys *jwt_keys; /* owned; NULL: none */
     char admin_host[HOST_MAX];
     char advertise_host[HOST_MAX];
     char groups_path[4096];
@@ -25,6 +28,10 @@ struct serve_config {
  */
 MUST_USE int serve_config_make(const struct config *c, struct serve_config *out,
                                struct config_faults *faults);
+void serve_config_fini(struct serve_config *c);
+/* private to serve_config.c: the settings of logins */
+void serve_auth_make(const struct config *c, struct serve_config *out,
+                     struct config_faults *faults);
 /* "HOST:PORT" or "[HOST]:PORT" with an optional security prefix (then tls and sasl are set).
  * E_SYNTAX. host: HOST_MAX bytes. */
 MUST_USE int serve_parse_listen(const char *text, struct gw_listen *out, char *host);

@@ -99,8 +99,10 @@ static int load(const struct cli_command *cmd, const struct flags *f, struct con
         err = E_SYNTAX;
     if (serve_config_make(settings, config, faults) < 0)
         err = E_SYNTAX;
-    if (err < 0)
+    if (err < 0) {
+        serve_config_fini(config);
         config_fini(settings);
+    }
     print_faults(cmd, faults);
     mem_free(faults);
     return err;

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gateway/auth.h"
+
 struct catalog; /* gateway/catalog.h */
 
 struct executor;   /* base/executor.h */
@@ -29,8 +31,10 @@ struct gw_repair {
 struct gw_listen {
     const char *host; /* numeric address or name to bind */
     uint16_t port;    /* 0 = any free port */
-    bool tls;         /* refused at start until the TLS listener exists */
-    bool sasl;
+    bool tls;
+    bool sasl;                  /* clients must log in */
+    const char *advertise_host; /* what clients of this listener are told; NULL: the gateway's */
+    uint16_t advertise_port;    /* 0: the gateway's */
 };
 
 struct gw_config {
@@ -39,6 +43,7 @@ struct gw_config {
     const char *advertise_host; /* NULL: the address of the listener that the client came in by */
     uint16_t advertise_port;    /* 0: that listener's port */
     struct gw_listen admin;
+    struct gw_auth_opts auth;
     unsigned workers;          /* >= 1 */
     unsigned load_threads;     /* threads that load and encode blocks; >= 1 */
     size_t cache_bytes;        /* budget of the batch cache */

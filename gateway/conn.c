@@ -84,7 +84,7 @@ static void note_output(struct evbuffer *buf, const struct evbuffer_cb_info *inf
         c->output_ms = now_ms(c);
 }
 
-int conn_init(struct conn *c, struct worker *w)
+int conn_init(struct conn *c, struct worker *w, bool login)
 {
     worker_assert(w);
     c->w = w;
@@ -94,6 +94,7 @@ int conn_init(struct conn *c, struct worker *w)
     TAILQ_INIT(&c->queue);
     c->state = CONN_READING;
     c->active_ms = now_ms(c);
+    auth_conn_init(c, login);
     LIST_INSERT_HEAD(&w->conns, c, link);
     w->conns_n++;
     metric_add(M_CONNECTIONS_OPEN, 1);
@@ -104,6 +105,7 @@ int conn_init(struct conn *c, struct worker *w)
 void conn_fini(struct conn *c)
 {
     ASSERT(c->queue_n == 0);
+    auth_conn_fini(c);
     evbuffer_remove_cb(c->in, note_input, c);
     evbuffer_remove_cb(c->out, note_output, c);
 }
@@ -119,7 +121,7 @@ size_t conn_room(const struct conn *c)
 /* Whether a budget is used up. */
 static bool full(const struct conn *c)
 {
-    return c->queue_n >= CONN_PIPELINE ||
+    return c->queue_n >= CONN_PIPELINE || auth_checking(&c->auth) ||
            c->queue_bytes > c->w->shared->config->max_request_bytes || conn_room(c) == 0;
 }
 
@@ -165,6 +167,24 @@ static bool grant(struct conn *c, size_t bytes)
     return true;
 }
 
+/* Whoever is not logged in may be sending secrets: no copy of them stays in the buffer. */
+static ev_ssize_t take_bytes(struct conn *c, uint8_t *to, size_t n)
+{
+    struct evbuffer_iovec run;
+
+    if (c->auth.state == AUTH_OPEN || c->auth.state == AUTH_DONE)
+        return evbuffer_remove(c->in, to, n);
+    size_t got = 0;
+    while (got < n && evbuffer_peek(c->in, -1, NULL, &run, 1) > 0 && run.iov_len > 0) {
+        size_t part = run.iov_len < n - got ? run.iov_len : n - got;
+        memcpy(to + got, run.iov_base, part);
+        mem_wipe(run.iov_base, part);
+        evbuffer_drain(c->in, part);
+        got += part;
+    }
+    return (ev_ssize_t)got;
+}
+
 /* Takes the next whole frame. E_AGAIN: not there yet. */
 static int next_frame(struct conn *c, struct blob **out)
 {
@@ -177,7 +197,7 @@ static int next_frame(struct conn *c, struct blob **out)
     if (evbuffer_copyout(c->in, prefix, FRAME_PREFIX) != FRAME_PREFIX)
         return E_NOMEM;
     uint32_t n = be_load32(prefix); /* a negative length is a huge one */
-    if (n > c->w->shared->config->max_request_bytes || n > INT32_MAX)
+    if (n > auth_frame_max(c) || n > INT32_MAX)
         return E_LIMIT;
     if (!grant(c, FRAME_PREFIX + n) || have - FRAME_PREFIX < n)
         return E_AGAIN;
@@ -186,7 +206,7 @@ static int next_frame(struct conn *c, struct blob **out)
         return E_NOMEM;
     evbuffer_drain(c->in, FRAME_PREFIX);
     frame->len = n;
-    if (n > 0 && evbuffer_remove(c->in, frame->data, n) != (int)n) {
+    if (n > 0 && take_bytes(c, frame->data, n) != (ev_ssize_t)n) {
         blob_unref(frame);
         return E_NOMEM;
     }
@@ -207,6 +227,20 @@ static void push(struct conn *c)
         }
     }
     settle(c);
+}
+
+/* A frame's length that cannot be: clients of another protocol are told apart for the operator. */
+static const char *length_reason(const struct conn *c)
+{
+    uint8_t b[FRAME_PREFIX] = {0};
+
+    if (c->requests == 0 && evbuffer_copyout(c->in, b, sizeof b) == (ev_ssize_t)sizeof b) {
+        if (b[0] == 0x16 && b[1] == 3)
+            return "TLS was spoken to a listener without TLS";
+        if (memcmp(b, "GET ", 4) == 0 || memcmp(b, "POST", 4) == 0 || memcmp(b, "HEAD", 4) == 0)
+            return "HTTP was spoken to the Kafka listener";
+    }
+    return "frame length refused";
 }
 
 void conn_input(struct conn *c)
@@ -234,7 +268,7 @@ void conn_input(struct conn *c)
     if (err == E_LIMIT)
         metric_add(M_PROTOCOL_ERRORS, 1);
     if (err < 0 && err != E_AGAIN)
-        conn_close(c, err, err == E_LIMIT ? "frame length refused" : "frame not taken");
+        conn_close(c, err, err == E_LIMIT ? length_reason(c) : "frame not taken");
     else if (frames == CONN_TURN)
         worker_turn_add(c->w, c);
     else if (evbuffer_get_length(c->in) == 0)
@@ -345,6 +379,8 @@ void conn_deadlines(struct conn *c, int64_t now)
         return;
     if (c->frame_ms != 0 && now - c->frame_ms >= config->stall_ms)
         conn_close(c, E_TIMEOUT, "frame not finished in time");
+    else if (auth_overdue(c, now))
+        conn_close(c, E_TIMEOUT, "no login in time");
     else if (c->output_ms != 0 && now - c->output_ms >= config->stall_ms)
         conn_close(c, E_TIMEOUT, "answer not read in time");
     else if (c->queue_n == 0 && now - c->active_ms >= config->idle_ms)

@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "gateway/auth.h"
 #include "gateway/request.h"
 #include "gateway/worker.h"
 
@@ -62,6 +63,7 @@ struct conn {
     bool in_turn;
     bool in_input; /* frames are being handled: answers are sent together afterwards */
     const struct conn_io *io;
+    struct conn_auth auth;
     struct evbuffer *in; /* both belong to io */
     struct evbuffer *out;
     TAILQ_HEAD(request_queue, request) queue; /* by arrival */
@@ -85,8 +87,9 @@ struct conn {
     char local_host[INET6_ADDRSTRLEN];
 };
 
-/* c is zeroed memory whose io, in, out, peer and advertise_* are set. E_NOMEM: nothing was kept. */
-MUST_USE int conn_init(struct conn *c, struct worker *w);
+/* c is zeroed memory whose io, in, out, peer and advertise_* are set. login: this listener asks for
+ * one. E_NOMEM: nothing was kept. */
+MUST_USE int conn_init(struct conn *c, struct worker *w, bool login);
 /* By io->free, before the buffers go. */
 void conn_fini(struct conn *c);
 /* Bytes arrived in c->in, or the connection's turn has come again. */

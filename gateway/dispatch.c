@@ -6,8 +6,10 @@
  *                 whose layout the client would expect
  *   3. version    outside of the row's range: ApiVersions is answered with error 35 in the layout
  *                 of version 0 and the connection goes on (KIP-511); any other closes
- *   4. body       must decode wholly, within the arena's budget: otherwise the connection closes
- *   5. handler
+ *   4. login      before it only ApiVersions, SaslHandshake and SaslAuthenticate are served, after
+ * a session's end only the latter two: any other closes, its body unseen
+ *   5. body       must decode wholly, within the arena's budget: otherwise the connection closes
+ *   6. handler
  *
  * "Closes" always means: after the answers to the requests before it.
  */
@@ -33,6 +35,7 @@ const struct api_row api_rows[] = {
     {KP_API_SYNC_GROUP,                0,  5, handle_sync_group},
     {KP_API_DESCRIBE_GROUPS,           0,  6, handle_describe_groups},
     {KP_API_LIST_GROUPS,               0,  5, handle_list_groups},
+    {KP_API_SASL_HANDSHAKE,            0,  1, handle_sasl_handshake},
     {KP_API_API_VERSIONS,              0,  4, handle_api_versions},
     {KP_API_CREATE_TOPICS,             2,  7, handle_refuse_admin},
     {KP_API_DELETE_TOPICS,             1,  6, handle_refuse_admin},
@@ -42,6 +45,7 @@ const struct api_row api_rows[] = {
     {KP_API_DESCRIBE_ACLS,             1,  3, handle_refuse_admin},
     {KP_API_DESCRIBE_CONFIGS,          1,  4, handle_describe_configs},
     {KP_API_ALTER_CONFIGS,             0,  2, handle_refuse_admin},
+    {KP_API_SASL_AUTHENTICATE,         0,  2, handle_sasl_authenticate},
     {KP_API_CREATE_PARTITIONS,         0,  3, handle_refuse_admin},
     {KP_API_DELETE_GROUPS,             0,  2, handle_delete_groups},
     {KP_API_INCREMENTAL_ALTER_CONFIGS, 0,  1, handle_refuse_admin},
@@ -61,7 +65,7 @@ const struct api_row *api_row_find(int16_t key)
     return NULL;
 }
 
-/* Checks 1 to 4. On success *row is the one to serve. */
+/* Checks 1 to 5. On success *row is the one to serve. */
 static int admit(struct request *rq, struct reader *r, const struct api_row **row)
 {
     bool known;
@@ -82,6 +86,8 @@ static int admit(struct request *rq, struct reader *r, const struct api_row **ro
         rq->header.api_version = 0;
         return 0;
     }
+    if ((err = auth_admit(rq)) < 0)
+        return err;
     if ((rq->body = arena_alloc(&rq->arena, rq->api->request_bytes)) == NULL)
         return E_NOMEM;
     return kp_decode(rq->api->request, rq->header.api_version, r, &rq->arena, rq->body);
@@ -100,9 +106,10 @@ void dispatch_frame(struct conn *c, struct blob *frame)
     }
     conn_queue(c, rq);
     struct reader r = reader_of(blob_span(frame));
-    err = admit(rq, &r, &row);
+    bool raw = c->auth.raw;
+    err = raw ? auth_raw(rq) : admit(rq, &r, &row);
     blob_unref(frame); /* the request has its own reference */
-    if (err == 0)
+    if (!raw && err == 0)
         err = row->handler(rq);
     if (err < 0)
         request_abort(rq, err);

@@ -73,7 +73,8 @@ struct gateway {
 
 /* --- accepting --- */
 
-static void on_socket(void *arg, int fd, const struct sockaddr *peer, socklen_t peer_bytes)
+static void on_socket(void *arg, int fd, const struct gw_listen *where, const struct sockaddr *peer,
+                      socklen_t peer_bytes)
 {
     struct gateway *gw = arg;
     struct worker *best = NULL;
@@ -93,7 +94,7 @@ static void on_socket(void *arg, int fd, const struct sockaddr *peer, socklen_t 
     gw->next_worker = (gw->next_worker + 1) % gw->workers_n;
     if (total >= gw->config->max_connections) {
         log_peer(LOG_WARN, "gateway.connections_full", LF_UINT("max", gw->config->max_connections));
-    } else if (worker_post_socket(best, fd, peer, peer_bytes) == 0) {
+    } else if (worker_post_socket(best, fd, where, peer, peer_bytes) == 0) {
         return;
     }
     metric_add(M_CONNECTIONS_REFUSED, 1);
@@ -387,6 +388,7 @@ static int start(struct gateway *gw, char *why, size_t why_bytes)
         (err = gw_cache_new(config->cache_bytes, gw->shared.store, gw->shared.loads,
                             &gw->shared.cache)) < 0 ||
         (err = jobpool_new(config->load_threads, "ingest", &gw->jobs)) < 0 ||
+        (err = gw_auth_new(&config->auth, gw->shared.clock, &gw->shared.auth)) < 0 ||
         (err = start_groups(gw, why, why_bytes)) < 0 || (err = start_workers(gw)) < 0)
         return err;
     const struct view_build_opts opts = {.store = gw->shared.store,
@@ -496,10 +498,12 @@ void gateway_free(struct gateway *gw)
     gw_cache_free(gw->shared.cache);
     jobpool_free(gw->shared.loads);
     jobpool_free(gw->jobs);
+    gw_auth_stop(gw->shared.auth);
     for (size_t i = 0; i < gw->workers_n; i++)
         worker_fini(&gw->workers[i]);
     mem_free(gw->workers);
     groups_free(gw->shared.groups);
+    gw_auth_free(gw->shared.auth);
     if (gw->mb_ready)
         mailbox_fini(&gw->mb);
     mem_free(gw->drained);

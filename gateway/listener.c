@@ -24,6 +24,7 @@
 #define PAUSE_MS       100
 
 struct listener {
+    const struct gw_listen *where;
     int fd;
     int reserve; /* given up for a moment when descriptors run out; -1: not to be had now */
     uint16_t port;
@@ -104,12 +105,14 @@ static int check_one(const struct gw_config *config, const struct gw_listen *whe
     struct addrinfo *list = NULL;
     bool wildcard = false;
     bool loopback = false;
+    const char *advertised =
+        where->advertise_host != NULL ? where->advertise_host : config->advertise_host;
 
-    if (where->tls || where->sasl) {
+    if (where->tls) {
         snprintf(why, why_bytes,
-                 "the Kafka listener %s:%u asks for %s, which this version does not serve yet; "
+                 "the Kafka listener %s:%u asks for TLS, which this version does not serve yet; "
                  "it is not opened as plain text instead",
-                 where->host, where->port, where->tls ? "TLS" : "SASL");
+                 where->host, where->port);
         return E_UNSUPPORTED;
     }
     int err = resolve(where, &list, why, why_bytes);
@@ -117,17 +120,17 @@ static int check_one(const struct gw_config *config, const struct gw_listen *whe
         return err;
     bool local = is_loopback(list->ai_addr);
     freeaddrinfo(list);
-    if (config->advertise_host != NULL)
-        judge_advertised(config->advertise_host, &wildcard, &loopback);
+    if (advertised != NULL)
+        judge_advertised(advertised, &wildcard, &loopback);
     if (wildcard) {
         snprintf(why, why_bytes,
                  "the advertised address \"%s\" is a wildcard: clients cannot connect to it",
-                 config->advertise_host);
+                 advertised);
         return E_INVALID;
     }
     if (local)
         return 0;
-    if (config->advertise_host == NULL) {
+    if (advertised == NULL) {
         snprintf(why, why_bytes,
                  "the Kafka listener %s:%u is reachable from other machines: set the address that "
                  "clients should connect to (--kafka-advertise HOST:PORT)",
@@ -138,10 +141,10 @@ static int check_one(const struct gw_config *config, const struct gw_listen *whe
         snprintf(why, why_bytes,
                  "the advertised address %s leads every client to its own machine, but the Kafka "
                  "listener %s:%u is reachable from others",
-                 config->advertise_host, where->host, where->port);
+                 advertised, where->host, where->port);
         return E_INVALID;
     }
-    if (!config->allow_anonymous) {
+    if (!where->sasl && !config->allow_anonymous) {
         snprintf(why, why_bytes,
                  "the Kafka listener %s:%u is reachable from other machines and has no "
                  "authentication: give --allow-anonymous if that is what you want",
@@ -216,7 +219,7 @@ static void on_accept(evutil_socket_t ignored, short what, void *arg)
         socklen_t bytes = sizeof peer;
         int fd = accept4(l->fd, (struct sockaddr *)&peer, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            l->fn(l->arg, fd, (struct sockaddr *)&peer, bytes);
+            l->fn(l->arg, fd, l->where, (struct sockaddr *)&peer, bytes);
             continue;
         }
         int errnum = errno;
@@ -285,6 +288,7 @@ int listener_open(const struct gw_listen *where, struct event_base *base, listen
     if (l == NULL)
         return E_NOMEM;
     l->fd = -1;
+    l->where = where;
     l->fn = fn;
     l->arg = arg;
     l->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);

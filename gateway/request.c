@@ -147,6 +147,22 @@ out:
     finish(rq);
 }
 
+void request_reply_bytes(struct request *rq, struct span bytes)
+{
+    uint8_t prefix[4];
+
+    worker_assert(rq->w);
+    ASSERT(!rq->done);
+    be_store32(prefix, (uint32_t)bytes.n);
+    if ((rq->out = evbuffer_new()) == NULL || evbuffer_add(rq->out, prefix, sizeof prefix) < 0 ||
+        evbuffer_add(rq->out, bytes.p, bytes.n) < 0) {
+        request_abort(rq, E_NOMEM);
+        return;
+    }
+    metric_add(M_REQUESTS, 1);
+    finish(rq);
+}
+
 void request_no_reply(struct request *rq)
 {
     worker_assert(rq->w);
@@ -185,8 +201,7 @@ size_t request_room(const struct request *rq)
 
 const char *request_principal(const struct request *rq)
 {
-    (void)rq;
-    return "";
+    return rq->conn->auth.principal != NULL ? rq->conn->auth.principal : "";
 }
 
 const struct gw_task *request_task(const struct request *rq)

@@ -26,8 +26,8 @@ struct request {
     struct arena arena; /* for everything that lives as long as the request */
     struct blob *frame; /* the bytes that decoded spans borrow from */
     struct kp_request_header header;
-    const struct kp_api *api;
-    void *body; /* the decoded request struct of api */
+    const struct kp_api *api; /* NULL: a bare SASL token */
+    void *body;               /* the decoded request struct of api */
     int64_t received_ms;
     /* Parked requests only: the connection closes. The handler's state must be let go of;
      * request_reply must not be called any more. Called on the worker's thread, at most once. */
@@ -54,13 +54,16 @@ typedef int gw_handler(struct request *rq);
  * logged and counted. resp and what it points to are borrowed for the call; record pieces' blobs
  * are referenced by the output. */
 void request_reply(struct request *rq, const void *resp);
+/* A bare token of SaslHandshake v0: its length and its bytes. */
+void request_reply_bytes(struct request *rq, struct span bytes);
 /* The request is finished and its API wants no answer (Produce with acks 0). */
 void request_no_reply(struct request *rq);
 /* Same, without any answer: closes the connection after the answers before it were sent. */
 void request_abort(struct request *rq, int err);
 /* A zeroed and defaulted response struct of rq->api in the arena; NULL when out of memory. */
 MUST_USE void *request_response(struct request *rq);
-/* The principal of the connection; "" while authentication does not exist. */
+/* The principal of the connection: name of a task; "" when nobody had to log in. Lives as long as
+ * the connection. */
 const char *request_principal(const struct request *rq);
 /* The task of the connection's principal in the worker's present view: all that this client may
  * see. Never NULL: an empty task stands in for one that is not there. Borrowed as the view is. */
@@ -82,6 +85,7 @@ void request_free(struct request *rq);
 /* Handlers, one file per API group. */
 gw_handler handle_api_versions, handle_metadata, handle_find_coordinator, handle_describe_configs,
     handle_describe_cluster, handle_describe_topic_partitions, handle_produce, handle_refuse_admin;
+gw_handler handle_sasl_handshake, handle_sasl_authenticate;
 gw_handler handle_fetch, handle_list_offsets, handle_offset_for_leader_epoch;
 
 /* fetch engine life cycle, per worker (called by worker.c on the worker's thread) */

@@ -137,6 +137,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     } else if (evbuffer_add(s->conn.in, buf, (size_t)n) < 0) {
         conn_close(&s->conn, E_NOMEM, "input not taken");
     } else {
+        if (s->conn.auth.state != AUTH_OPEN) /* it may have been a token */
+            mem_wipe(buf, (size_t)n);
         conn_input(&s->conn);
         if (s->conn.state != CONN_CLOSED)
             watch_input(s);
@@ -173,7 +175,7 @@ static uint16_t address_text(const struct sockaddr *sa, char out[INET6_ADDRSTRLE
 
 /* Who is it, and by which of our addresses did it come? */
 static int name_ends(struct conn *c, const struct gw_config *config, int fd,
-                     const struct sockaddr *peer)
+                     const struct gw_listen *listen, const struct sockaddr *peer)
 {
     struct sockaddr_storage local = {0};
     socklen_t bytes = sizeof local;
@@ -184,9 +186,28 @@ static int name_ends(struct conn *c, const struct gw_config *config, int fd,
     if (getsockname(fd, (struct sockaddr *)&local, &bytes) < 0)
         return err_from_errno(errno);
     port = address_text((const struct sockaddr *)&local, c->local_host);
-    c->advertise_host = config->advertise_host != NULL ? config->advertise_host : c->local_host;
-    c->advertise_port = config->advertise_port != 0 ? config->advertise_port : port;
+    c->advertise_host = listen->advertise_host != NULL   ? listen->advertise_host
+                        : config->advertise_host != NULL ? config->advertise_host
+                                                         : c->local_host;
+    c->advertise_port = listen->advertise_port != 0   ? listen->advertise_port
+                        : config->advertise_port != 0 ? config->advertise_port
+                                                      : port;
     return 0;
+}
+
+/* How many has its address? */
+static int admit_peer(struct conn *c, struct gw_auth *auth, const struct sockaddr *peer)
+{
+    char text[INET6_ADDRSTRLEN];
+
+    peer_key_of(peer, &c->auth.peer);
+    int err = peer_conn_add(gw_auth_peers(auth), &c->auth.peer);
+    c->auth.counted = err == 0;
+    if (err == E_LIMIT) {
+        address_text(peer, text);
+        log_peer(LOG_WARN, "listener.address_full", LF_STR("address", text));
+    }
+    return err;
 }
 
 static void set_options(int fd)
@@ -198,13 +219,13 @@ static void set_options(int fd)
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
-int stream_open(struct worker *w, int fd, const struct sockaddr *peer, socklen_t peer_bytes)
+int stream_open(struct worker *w, int fd, const struct gw_listen *listen,
+                const struct sockaddr *peer)
 {
     const struct gw_config *config = w->shared->config;
     struct stream *s = mem_zalloc(sizeof *s);
     int err = E_NOMEM;
 
-    (void)peer_bytes;
     if (s == NULL) {
         close(fd);
         return E_NOMEM;
@@ -213,8 +234,9 @@ int stream_open(struct worker *w, int fd, const struct sockaddr *peer, socklen_t
     s->reading = true;
     s->limit = CONN_INPUT_FREE;
     s->conn.io = &stream_io;
-    if ((err = name_ends(&s->conn, config, fd, peer)) < 0)
-        goto out; /* the client has gone already */
+    if ((err = admit_peer(&s->conn, w->shared->auth, peer)) < 0 ||
+        (err = name_ends(&s->conn, config, fd, listen, peer)) < 0)
+        goto out; /* its address has enough, or it has gone already */
     set_options(fd);
     s->readable = event_new(w->base, fd, EV_READ | EV_PERSIST, on_readable, &s->conn);
     s->writable = event_new(w->base, fd, EV_WRITE | EV_PERSIST, on_writable, &s->conn);
@@ -227,10 +249,12 @@ int stream_open(struct worker *w, int fd, const struct sockaddr *peer, socklen_t
     if (event_add(s->writable, NULL) < 0 || event_add(s->readable, NULL) < 0)
         goto out;
     event_del(s->writable);
-    if ((err = conn_init(&s->conn, w)) < 0)
+    if ((err = conn_init(&s->conn, w, listen->sasl)) < 0)
         goto out;
     return 0;
 out:
+    if (s->conn.auth.counted)
+        peer_conn_drop(gw_auth_peers(w->shared->auth), &s->conn.auth.peer);
     release(s);
     return err;
 }

@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "gateway/auth.h"
 #include "gateway/conn.h"
 #include "gateway/metrics.h"
 #include "gateway/stream.h"
@@ -281,6 +282,7 @@ struct socket_msg {
     struct task task;
     struct worker *w;
     int fd;
+    const struct gw_listen *listen;
     socklen_t peer_bytes;
     struct sockaddr_storage peer;
 };
@@ -293,7 +295,7 @@ static void run_socket(struct task *t)
     if (m->w->stopped || m->w->draining)
         close(m->fd);
     else
-        err = stream_open(m->w, m->fd, (const struct sockaddr *)&m->peer, m->peer_bytes);
+        err = stream_open(m->w, m->fd, m->listen, (const struct sockaddr *)&m->peer);
     if (err < 0) {
         atomic_fetch_sub_explicit(&m->w->load, 1, memory_order_relaxed);
         metric_add(M_CONNECTIONS_REFUSED, 1);
@@ -301,7 +303,8 @@ static void run_socket(struct task *t)
     mem_free(m);
 }
 
-int worker_post_socket(struct worker *w, int fd, const struct sockaddr *peer, socklen_t peer_bytes)
+int worker_post_socket(struct worker *w, int fd, const struct gw_listen *listen,
+                       const struct sockaddr *peer, socklen_t peer_bytes)
 {
     struct socket_msg *m = mem_zalloc(sizeof *m);
 
@@ -311,6 +314,7 @@ int worker_post_socket(struct worker *w, int fd, const struct sockaddr *peer, so
     m->task.run = run_socket;
     m->w = w;
     m->fd = fd;
+    m->listen = listen;
     m->peer_bytes = peer_bytes;
     memcpy(&m->peer, peer, peer_bytes);
     atomic_fetch_add_explicit(&w->load, 1, memory_order_relaxed);
@@ -333,6 +337,7 @@ static void run_view(struct task *t)
         old = m->w->view;
         m->w->view = m->view;
         fetch_worker_view_changed(m->w, old);
+        auth_view_changed(m->w);
     }
     gw_view_unref(old);
     mem_free(m);

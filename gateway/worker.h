@@ -20,6 +20,7 @@
 #include "gateway/view.h"
 
 struct groups;
+struct gw_auth;      /* gateway/auth.h */
 struct gw_cache;     /* gateway/cache.h: shared by all workers */
 struct fetch_worker; /* gateway/fetch_int.h: waits per partition and fetch sessions of this worker
                       */
@@ -31,6 +32,7 @@ struct gw_shared {
     struct jc_store *store;
     struct gw_cache *cache;
     struct jobpool *loads; /* block loads and encoding */
+    struct gw_auth *auth;  /* NULL in tests without logins */
     const struct clock *clock;
     const char *cluster_id;
     const char *advertise_host; /* resolved: never NULL once listening */
@@ -99,9 +101,10 @@ MUST_USE int worker_start(struct worker *w);
 void worker_stop(struct worker *w);
 
 /* Messages; any thread. Each returns E_NOMEM when it could not be posted. */
-/* Gives the socket to the worker; closed if it cannot be served. Counts it in `load` at once. */
-MUST_USE int worker_post_socket(struct worker *w, int fd, const struct sockaddr *peer,
-                                socklen_t peer_bytes);
+/* Gives the socket, accepted by that listener, to the worker; closed if it cannot be served. Counts
+ * it in `load` at once. */
+MUST_USE int worker_post_socket(struct worker *w, int fd, const struct gw_listen *listen,
+                                const struct sockaddr *peer, socklen_t peer_bytes);
 MUST_USE int worker_post_view(struct worker *w, const struct gw_view *view); /* takes a reference */
 /* At most once: finishes what is in flight, closes all connections, then posts w->drained. */
 void worker_post_drain(struct worker *w);

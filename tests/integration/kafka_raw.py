@@ -13,6 +13,7 @@ except ImportError:
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_FETCH = 0, 1, 2, 3, 9
 FIND_COORDINATOR, JOIN_GROUP, API_VERSIONS, CREATE_TOPICS, EPOCH_END = 10, 11, 18, 19, 23
 DESCRIBE_CONFIGS, DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS = 32, 60, 75
+SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 
 EARLIEST, LATEST, MAX_TIME, EARLIEST_LOCAL, LATEST_TIERED = -2, -1, -3, -4, -5
 ZERO_ID = uuidlib.UUID(int=0)
@@ -313,6 +314,13 @@ APIS = {
                                          F('config_source', 'int8', 1), F('is_sensitive', 'bool'),
                                          F('synonyms', A([F('name', 'string'), F('value', 'string?'), F('source', 'int8')]), 1),
                                          F('config_type', 'int8', 3), F('documentation', 'string?', 3)]))]))]),
+    SASL_HANDSHAKE: Api(SASL_HANDSHAKE, 0, 1, 99,
+        [F('mechanism', 'string')],
+        [F('error_code', 'int16'), F('mechanisms', A('string'))]),
+    SASL_AUTHENTICATE: Api(SASL_AUTHENTICATE, 0, 2, 2,
+        [F('auth_bytes', 'bytes')],
+        [F('error_code', 'int16'), F('error_message', 'string?'), F('auth_bytes', 'bytes'),
+         F('session_lifetime_ms', 'int64', 1)]),
     PRODUCE: Api(PRODUCE, 3, 9, 9,
         [F('transactional_id', 'string?', 3), F('acks', 'int16'), F('timeout_ms', 'int32'),
          F('topics', A([F('name', 'string'), F('partitions', A([F('index', 'int32'), F('records', 'records?')]))]))],

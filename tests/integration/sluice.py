@@ -37,6 +37,7 @@ class Server:
         self.proc = None
         self.starts = 0
         self.kafka = self.admin = None
+        self.listen = '127.0.0.1:0'    # of Kafka, with its prefix
 
     # --- life -------------------------------------------------------------------------------------------------
     def spawn(self):
@@ -44,7 +45,7 @@ class Server:
         self.starts += 1
         self.ports_file = self.workdir / ('ports-%d.json' % self.starts)
         self.log = self.workdir / ('server-%d.log' % self.starts)
-        cmd = [self.binary, 'serve', '--data-dir', str(self.data_dir), '--kafka-listen', '127.0.0.1:0',
+        cmd = [self.binary, 'serve', '--data-dir', str(self.data_dir), '--kafka-listen', self.listen,
                '--admin-listen', '127.0.0.1:0', '--ports-file', str(self.ports_file)]
         with open(self.log, 'wb') as out:
             self.proc = subprocess.Popen(cmd + self.args, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.env)

@@ -172,7 +172,7 @@ static inline struct mem_conn *mem_conn_new(struct harness *h)
     mc->conn.advertise_host = "gw.test";
     mc->conn.advertise_port = 19092;
     snprintf(mc->conn.peer, sizeof mc->conn.peer, "test:1");
-    assert_int_equal(conn_init(&mc->conn, &h->w), 0);
+    assert_int_equal(conn_init(&mc->conn, &h->w, false), 0);
     atomic_fetch_add(&h->w.load, 1);
     return mc;
 }

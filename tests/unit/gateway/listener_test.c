@@ -64,18 +64,29 @@ static void a_public_listener_without_authentication_must_be_wanted(void **state
     assert_non_null(strstr(why, "--allow-anonymous"));
 }
 
-static void tls_and_sasl_are_refused_and_not_served_in_plain_text(void **state)
+static void a_listener_with_logins_may_be_public_and_tells_its_own_address(void **state)
+{
+    (void)state;
+    struct gw_listen sasl = {.host = "0.0.0.0", .port = 9092, .sasl = true};
+    struct gw_config config = {.kafka = &sasl, .kafka_n = 1};
+
+    assert_int_equal(listener_check(&config, why, sizeof why), E_INVALID);
+    sasl.advertise_host = "gw.test";
+    assert_int_equal(listener_check(&config, why, sizeof why), 0);
+    sasl.advertise_host = "localhost";
+    config.advertise_host = "gw.test"; /* its own goes first */
+    assert_int_equal(listener_check(&config, why, sizeof why), E_INVALID);
+    config.kafka_n = 0;
+    assert_int_equal(listener_check(&config, why, sizeof why), E_INVALID);
+}
+
+static void tls_is_refused_and_not_served_in_plain_text(void **state)
 {
     (void)state;
     const struct gw_listen tls = {.host = "127.0.0.1", .port = 9092, .tls = true};
-    const struct gw_listen sasl = {.host = "127.0.0.1", .port = 9092, .sasl = true};
     struct gw_config config = {.kafka = &tls, .kafka_n = 1};
 
     assert_int_equal(listener_check(&config, why, sizeof why), E_UNSUPPORTED);
-    config.kafka = &sasl;
-    assert_int_equal(listener_check(&config, why, sizeof why), E_UNSUPPORTED);
-    config.kafka_n = 0;
-    assert_int_equal(listener_check(&config, why, sizeof why), E_INVALID);
 }
 
 int main(void)
@@ -85,7 +96,8 @@ int main(void)
         cmocka_unit_test(a_public_listener_needs_an_advertised_address),
         cmocka_unit_test(a_wildcard_is_never_advertised_and_loopback_not_on_a_public_listener),
         cmocka_unit_test(a_public_listener_without_authentication_must_be_wanted),
-        cmocka_unit_test(tls_and_sasl_are_refused_and_not_served_in_plain_text),
+        cmocka_unit_test(a_listener_with_logins_may_be_public_and_tells_its_own_address),
+        cmocka_unit_test(tls_is_refused_and_not_served_in_plain_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,59 @@
+/*
+ * Settings of logins: what `serve` and `check` share (serve_config.h). Reads the key files that the
+ * settings name. Main thread.
+ */
+#include "app/serve_config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void make_keys(const struct config *c, struct serve_config *out,
+                      struct config_faults *faults)
+{
+    struct gw_auth_opts *a = &out->gw.auth;
+    char why[128];
+
+    a->audience = c->oauth_audience[0] != '\0' ? c->oauth_audience : NULL;
+    a->issuer = c->oauth_issuer[0] != '\0' ? c->oauth_issuer : NULL;
+    a->leeway_ms = c->oauth_leeway;
+    if (c->oauth_key.n == 0)
+        return;
+    if (a->audience == NULL)
+        config_fault(faults, "oauth-audience",
+                     "is needed with oauth-key: a token for another service is no login here");
+    if (jwt_keys_new(&out->jwt_keys) < 0) {
+        config_fault(faults, "oauth-key", "out of memory");
+        return;
+    }
+    a->keys = out->jwt_keys;
+    for (size_t i = 0; i < c->oauth_key.n; i++) {
+        why[0] = '\0';
+        int err = jwt_keys_add(out->jwt_keys, c->oauth_key.v[i], why, sizeof why);
+        if (err < 0)
+            config_fault(faults, "oauth-key", "%.200s: %s", c->oauth_key.v[i],
+                         why[0] != '\0' ? why : err_text(err));
+    }
+}
+
+void serve_auth_make(const struct config *c, struct serve_config *out, struct config_faults *faults)
+{
+    struct gw_auth_opts *a = &out->gw.auth;
+
+    if (sasl_parse_list(c->sasl_mechanisms, &a->mechanisms) < 0)
+        config_fault(faults, "sasl-mechanisms",
+                     "\"%.100s\" is no list of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
+                     c->sasl_mechanisms);
+    make_keys(c, out, faults);
+    a->session_ms = c->session_lifetime;
+    a->login_ms = c->login_timeout;
+    a->login_bytes = (size_t)c->max_login_bytes;
+    a->failure_ms = c->login_failure_delay;
+    a->failures = (unsigned)c->login_failures;
+    a->address_conns = (unsigned)c->max_connections_per_address;
+}
+
+void serve_config_fini(struct serve_config *c)
+{
+    jwt_keys_free(c->jwt_keys);
+    c->jwt_keys = NULL;
+}
