@@ -30,6 +30,10 @@ const struct cli_command cli_commands[] = {
      cmd_read},
     {"check", "", "Checks the settings, and the data folder when no server holds it",
      "Takes the options of `serve`. Prints each fault; exit 1 when there is one.", cmd_check},
+    {"token", "hash", "Makes the verifier of a task's token, for the catalog",
+     "Reads the token from the standard input. The verifier serves PLAIN and the SCRAM mechanism\n"
+     "of its hash; nobody can log in with the verifier itself.",
+     cmd_token},
     {"version", "", "Prints the version", NULL, cmd_version},
     {"help", "[COMMAND|config]", "Prints help; `help config` prints docs/config.md", NULL,
      cmd_help},
