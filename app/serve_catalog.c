@@ -8,18 +8,11 @@
 static void say_faults(const char *path, const struct catalog_faults *f,
                        void (*say)(void *arg, bool warning, const char *text), void *arg)
 {
-    char text[600];
+    char text[800];
 
     for (size_t i = 0; i < f->n; i++) {
-        const struct catalog_fault *one = &f->list[i];
-
-        if (one->line == 0)
-            (void)snprintf(text, sizeof text, "%.300s: %s%s", path, one->warning ? "warning: " : "",
-                           one->text);
-        else
-            (void)snprintf(text, sizeof text, "%.300s:%zu: %s%s", path, one->line,
-                           one->warning ? "warning: " : "", one->text);
-        say(arg, one->warning, text);
+        catalog_fault_text(&f->list[i], text, sizeof text);
+        say(arg, f->list[i].warning, text);
     }
     if (f->n < f->faults + f->warnings) {
         (void)snprintf(text, sizeof text, "%.300s: and %zu more", path,
@@ -40,7 +33,7 @@ int serve_catalog(const struct config *c, const struct gw_config *gw,
     struct catalog_faults *f = mem_zalloc(sizeof *f);
     if (f == NULL)
         return E_NOMEM;
-    int err = catalog_read(c->catalog, f, out);
+    int err = catalog_read(c->catalog, f, NULL, out);
     if (err == 0 && (err = catalog_admit(*out, gw, f)) < 0) {
         catalog_unref(*out);
         *out = NULL;

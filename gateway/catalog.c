@@ -1,16 +1,16 @@
 /*
- * From a catalog file to the catalog: one YAML document, all faults in one run. libyaml's own limit
- * on nesting guards its recursion.
+ * From files to a catalog: all files first, then collections, then tasks, so that their order in
+ * the text does not matter; all faults in one run.
  */
 #include "gateway/catalog.h"
-
-#include <errno.h>
-#include <stdio.h>
 
 #include "base/mem.h"
 #include "gateway/catalog_int.h"
 
-#define ARENA_BYTES ((size_t)512 << 20)
+#define CATALOG_ARENA ((size_t)1 << 30)
+#define TREE_ARENA    ((size_t)2 << 30)
+
+/* --- life --- */
 
 static void wipe_tokens(const struct catalog *c)
 {
@@ -56,154 +56,149 @@ void catalog_unref(const struct catalog *c)
         cat_drop(counted(c));
 }
 
-static void read_root(struct catalog_reader *r)
-{
-    yaml_node_t *root = yaml_document_get_root_node(&r->doc);
-    bool materializations = false;
-    struct cat_pairs p;
+/* --- reading --- */
 
-    if (root == NULL) {
-        cat_fault(r, NULL, "the file is empty");
+static void on_tree_fault(void *arg, uint32_t file, uint32_t line, const struct cat_node *at,
+                          const char *text)
+{
+    struct catalog_reader *r = arg;
+    const char *name = file < r->sources_n ? r->sources[file].name : r->catalog->path;
+
+    cat_say(r, false, name, line, at, text);
+}
+
+static void read_imports(struct catalog_reader *r, const struct cat_node *n)
+{
+    if (!cat_is_list(r, n))
         return;
+    for (const struct cat_node *i = n->first; i != NULL; i = i->next) {
+        const struct cat_node *url = i->kind == CAT_MAP ? cat_member(i, "url") : i;
+        const struct cat_node *type = cat_member(i, "contentType");
+        struct cat_source *s;
+
+        if (type != NULL && type->kind == CAT_TEXT && !span_eq_str(type->text, "CATALOG"))
+            continue; /* a schema or settings: read where it is used */
+        if (url == NULL || url->kind != CAT_TEXT)
+            cat_fault(r, i, "the name of a file belongs here");
+        else if ((s = cat_source(r, url, url->text)) != NULL)
+            s->imported = true;
     }
-    if (!cat_mapping(r, root, "catalog", &p))
-        return;
-    while (cat_next(r, &p)) {
-        if (strcmp(p.key, "collections") == 0) {
-            cat_read_collections(r, p.value);
-        } else if (strcmp(p.key, "materializations") == 0) {
-            materializations = true;
-            cat_read_materializations(r, p.value);
-        } else if (strcmp(p.key, "import") == 0 || strcmp(p.key, "$ref") == 0) {
-            cat_fault(r, p.key_node, "%s: other files are not read by this build", p.key);
-        } else if (strcmp(p.key, "captures") != 0 && strcmp(p.key, "tests") != 0 &&
-                   strcmp(p.key, "storageMappings") != 0 && strcmp(p.key, "$schema") != 0 &&
-                   strcmp(p.key, "$id") != 0) {
-            cat_warn(r, p.key_node, "unknown key \"%.100s\"", p.key);
+}
+
+/* The list of sources grows while it is walked, and a file that was read for another reason may
+ * turn out to be imported: until a walk finds nothing new. */
+static void read_files(struct catalog_reader *r)
+{
+    bool seen[CATALOG_FILES_MAX] = {false};
+    bool found = true;
+
+    while (found) {
+        found = false;
+        for (size_t i = 0; i < r->sources_n; i++) {
+            const struct cat_source *s = &r->sources[i];
+            const struct cat_node *import = cat_member(s->root, "import");
+
+            if (!s->imported || seen[i])
+                continue;
+            seen[i] = found = true;
+            if (import != NULL)
+                read_imports(r, import);
         }
     }
-    if (!materializations)
-        cat_fault(r, root, "materializations are missing");
 }
 
-static void resolve(struct catalog_reader *r)
+static void check_keys(struct catalog_reader *r, const struct cat_node *root)
 {
-    const struct catalog *c = r->catalog;
+    static const char *const known[] = {"collections", "materializations", "import",  "captures",
+                                        "tests",       "storageMappings",  "$schema", "$id",
+                                        "resources",   "$comment"};
 
-    for (size_t i = 0; i < c->tasks_n; i++) {
-        union {
-            const struct catalog_binding *in;
-            struct catalog_binding *out;
-        } u = {.in = c->tasks[i].bindings};
-        for (size_t k = 0; k < c->tasks[i].bindings_n; k++)
-            u.out[k].collection = catalog_collection(c, span_str(u.out[k].source));
+    if (!cat_is_map(r, root))
+        return;
+    for (const struct cat_node *m = root->first; m != NULL; m = m->next) {
+        if (!CAT_AMONG(m, known))
+            cat_unknown(r, m);
     }
 }
 
-static int load(struct catalog_reader *r, struct span text)
+/* Calls read for the member of each imported file that has it. */
+static void each_file(struct catalog_reader *r, const char *key,
+                      void (*read)(struct catalog_reader *r, const struct cat_node *n))
 {
-    yaml_parser_t parser;
+    for (size_t i = 0; i < r->sources_n; i++) {
+        const struct cat_node *n =
+            r->sources[i].imported ? cat_member(r->sources[i].root, key) : NULL;
 
-    if (yaml_parser_initialize(&parser) == 0)
+        if (n != NULL)
+            read(r, n);
+    }
+}
+
+static void read_all(struct catalog_reader *r)
+{
+    read_files(r);
+    for (size_t i = 0; i < r->sources_n; i++) {
+        if (r->sources[i].imported && r->sources[i].root != NULL)
+            check_keys(r, r->sources[i].root);
+    }
+    each_file(r, "collections", cat_read_collections);
+    cat_end_collections(r);
+    each_file(r, "materializations", cat_read_materializations);
+    cat_end_tasks(r);
+    cat_docs(r);
+}
+
+/* text NULL: the file is read. */
+static int parse(const char *path, const struct span *text, struct catalog_faults *faults,
+                 struct catalog_files *files, const struct catalog **out)
+{
+    int err = E_NOMEM;
+
+    *out = NULL;
+    faults->n = faults->faults = faults->warnings = 0;
+    struct catalog_reader *r = mem_zalloc(sizeof *r);
+    struct catalog *c = mem_zalloc(sizeof *c);
+    if (r == NULL || c == NULL) {
+        mem_free(r);
+        mem_free(c);
         return E_NOMEM;
-    yaml_parser_set_input_string(&parser, text.p, text.n);
-    if (yaml_parser_load(&parser, &r->doc) == 0) {
-        yaml_node_t at = {.start_mark = parser.problem_mark};
-        int err = parser.error == YAML_MEMORY_ERROR ? E_NOMEM : E_INVALID;
-
-        if (err == E_INVALID)
-            cat_fault(r, &at, "%s", parser.problem == NULL ? "not YAML" : parser.problem);
-        yaml_parser_delete(&parser);
+    }
+    atomic_init(&c->refs, 1);
+    arena_init(&c->arena, CATALOG_ARENA);
+    arena_init(&r->arena, TREE_ARENA);
+    r->catalog = c;
+    r->faults = faults;
+    r->files = files;
+    r->tree = (struct cat_tree){.arena = &r->arena, .fault = on_tree_fault, .arg = r};
+    if ((c->path = arena_strndup(&c->arena, path, strlen(path))) == NULL)
+        goto out;
+    if (text != NULL)
+        cat_take_main(r, path, *text);
+    else
+        cat_open_main(r, path);
+    if (r->sources_n > 0)
+        read_all(r);
+    err = r->failed || r->tree.failed ? E_NOMEM : faults->faults > 0 ? E_INVALID : 0;
+out:
+    cat_wipe_secrets(r);
+    arena_fini(&r->arena);
+    mem_free(r);
+    if (err < 0) {
+        cat_drop(c);
         return err;
     }
-    yaml_parser_delete(&parser);
+    *out = c;
     return 0;
 }
 
 int catalog_parse(struct span text, const char *path, struct catalog_faults *faults,
                   const struct catalog **out)
 {
-    struct catalog_reader r = {.faults = faults};
-    int err;
-
-    *out = NULL;
-    faults->n = faults->faults = faults->warnings = 0;
-    if ((r.catalog = mem_zalloc(sizeof *r.catalog)) == NULL)
-        return E_NOMEM;
-    atomic_init(&r.catalog->refs, 1);
-    arena_init(&r.catalog->arena, ARENA_BYTES);
-    if ((err = load(&r, text)) < 0)
-        goto out;
-    if ((r.catalog->path = arena_strndup(&r.catalog->arena, path, strlen(path))) == NULL)
-        r.failed = true;
-    read_root(&r);
-    resolve(&r);
-    yaml_document_delete(&r.doc);
-    err = r.failed ? E_NOMEM : faults->faults > 0 ? E_INVALID : 0;
-    if (err < 0)
-        goto out;
-    *out = r.catalog;
-    r.catalog = NULL;
-out:
-    cat_drop(r.catalog);
-    return err;
+    return parse(path, &text, faults, NULL, out);
 }
 
-/* E_INVALID: a fault was added. */
-static int read_file(const char *path, struct catalog_reader *r, uint8_t **text, size_t *n)
+int catalog_read(const char *path, struct catalog_faults *faults, struct catalog_files *files,
+                 const struct catalog **out)
 {
-    FILE *f = fopen(path, "rbe");
-    uint8_t *buf = NULL;
-    size_t cap = 0;
-    int err = 0;
-
-    *n = 0;
-    if (f == NULL) {
-        cat_fault(r, NULL, "cannot be opened: %s", err_text(err_from_errno(errno)));
-        return E_INVALID;
-    }
-    while (err == 0 && !feof(f)) {
-        if (*n == cap) {
-            cap = cap == 0 ? 65536 : cap * 2;
-            uint8_t *grown = cap > 2 * CATALOG_MAX_BYTES ? NULL : mem_realloc(buf, cap);
-            if (grown == NULL) {
-                err = cap > 2 * CATALOG_MAX_BYTES ? E_LIMIT : E_NOMEM;
-                break;
-            }
-            buf = grown;
-        }
-        *n += fread(buf + *n, 1, cap - *n, f);
-        if (ferror(f))
-            err = E_IO;
-    }
-    (void)fclose(f);
-    if (err == 0 && *n > CATALOG_MAX_BYTES)
-        err = E_LIMIT;
-    if (err == E_LIMIT)
-        cat_fault(r, NULL, "longer than 64 MiB");
-    if (err == E_IO)
-        cat_fault(r, NULL, "cannot be read: %s", err_text(err));
-    if (err < 0) {
-        mem_free(buf);
-        return err == E_NOMEM ? err : E_INVALID;
-    }
-    *text = buf;
-    return 0;
-}
-
-int catalog_read(const char *path, struct catalog_faults *faults, const struct catalog **out)
-{
-    struct catalog_reader r = {.faults = faults};
-    uint8_t *text = NULL;
-    size_t n;
-    int err;
-
-    *out = NULL;
-    faults->n = faults->faults = faults->warnings = 0;
-    if ((err = read_file(path, &r, &text, &n)) < 0)
-        return err;
-    err = catalog_parse(span_of(text, n), path, faults, out);
-    mem_wipe(text, n); /* it holds tokens */
-    mem_free(text);
-    return err;
+    return parse(path, NULL, faults, files, out);
 }

@@ -20,8 +20,8 @@ const struct catalog_task *catalog_anonymous(const struct catalog *c, const char
     return NULL;
 }
 
-__attribute__((format(printf, 3, 4))) static int fault(struct catalog_faults *f, size_t line,
-                                                       const char *fmt, ...)
+__attribute__((format(printf, 4, 5))) static int fault(struct catalog_faults *f, const char *file,
+                                                       size_t line, const char *fmt, ...)
 {
     va_list ap;
 
@@ -29,8 +29,8 @@ __attribute__((format(printf, 3, 4))) static int fault(struct catalog_faults *f,
     if (f->n < CATALOG_FAULTS_MAX) {
         struct catalog_fault *one = &f->list[f->n++];
 
-        one->line = line;
-        one->warning = false;
+        *one = (struct catalog_fault){.line = line};
+        (void)snprintf(one->file, sizeof one->file, "%s", file);
         va_start(ap, fmt);
         (void)vsnprintf(one->text, sizeof one->text, fmt, ap);
         va_end(ap);
@@ -48,17 +48,18 @@ int catalog_admit(const struct catalog *c, const struct gw_config *config,
     for (size_t i = 0; i < config->kafka_n; i++)
         open = open || !config->kafka[i].sasl;
     if (named && task == NULL)
-        return fault(faults, 0, "there is no task \"%.100s\", which --anonymous-task names",
+        return fault(faults, c->path, 0,
+                     "there is no task \"%.100s\", which --anonymous-task names",
                      config->anonymous_task);
     if (!open)
         return 0;
     if (task == NULL)
-        return fault(faults, 0,
+        return fault(faults, c->path, 0,
                      "there are %zu tasks, and a Kafka listener that asks nobody who he is: "
                      "--anonymous-task must name the one that it serves",
                      c->tasks_n);
     if (task->tokens_n > 0 && !config->allow_anonymous)
-        return fault(faults, task->line,
+        return fault(faults, task->file, task->line,
                      "the task has a token, but a Kafka listener asks no client for it: give "
                      "--allow-anonymous if everybody may read its topics");
     return 0;

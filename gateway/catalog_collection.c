@@ -1,140 +1,270 @@
-/* `collections:` of a catalog: schema and key of each. */
+/* `collections:` of a catalog: schemas, key, projections and journals of each. */
 #include <stdlib.h>
 
 #include "gateway/catalog_int.h"
 #include "gateway/view_build.h"
 #include "schema/key.h"
 
-static const char *const other_keys[] = {"projections", "journals",    "derive", "delete",
-                                         "reset",       "expectPubId", "data"};
-
-static bool is_other(const char *key)
+static bool is_pointer(const char *text)
 {
-    for (size_t i = 0; i < sizeof other_keys / sizeof other_keys[0]; i++) {
-        if (strcmp(key, other_keys[i]) == 0)
-            return true;
+    struct sc_pointer *p;
+
+    if (text[0] != '\0' && text[0] != '/')
+        return false;
+    if (sc_pointer_new(span_str(text), &p) < 0)
+        return false;
+    sc_pointer_free(p);
+    return true;
+}
+
+static void read_key(struct catalog_reader *r, const struct cat_node *n,
+                     struct catalog_collection *c)
+{
+    struct sc_key *key;
+    size_t k = 0;
+
+    if (!cat_is_list(r, n))
+        return;
+    if (n->n == 0 || n->n > GW_KEY_PARTS_MAX) {
+        cat_fault(r, n, "1 to %d JSON pointers belong here", GW_KEY_PARTS_MAX);
+        return;
     }
+    struct span *keys = cat_array(r, n->n, sizeof *keys);
+    for (const struct cat_node *i = n->first; keys != NULL && i != NULL; i = i->next) {
+        const char *text;
+
+        if (!cat_text(r, i, &text))
+            return;
+        keys[k] = span_str(text);
+        int err = text[0] != '/' ? E_SYNTAX : sc_key_new(&keys[k], 1, &key);
+        if (err < 0) {
+            cat_fault(r, i, "\"%.100s\" is no JSON pointer such as /id", text);
+            return;
+        }
+        sc_key_free(key);
+        k++;
+    }
+    c->keys = keys;
+    c->keys_n = k;
+}
+
+/* --- projections --- */
+
+static int by_field(const void *a, const void *b)
+{
+    const struct sc_projection *x = a, *y = b;
+
+    return span_cmp(x->field, y->field);
+}
+
+static bool read_location(struct catalog_reader *r, const struct cat_node *n, const char **out)
+{
+    if (!cat_text(r, n, out))
+        return false;
+    if (is_pointer(*out))
+        return true;
+    cat_fault(r, n, "\"%.100s\" is no JSON pointer such as /id", *out);
     return false;
 }
 
-static void read_key(struct catalog_reader *r, yaml_node_t *n, struct catalog_collection *c)
+static bool read_projection(struct catalog_reader *r, const struct cat_node *n,
+                            struct sc_projection *out, bool *partition)
 {
-    struct sc_key *key;
-    size_t count;
+    const struct cat_node *location = cat_member(n, "location");
+    const char *text;
 
-    if (n->type != YAML_SEQUENCE_NODE ||
-        n->data.sequence.items.start == n->data.sequence.items.top) {
-        cat_fault(r, n, "%s: key: a sequence of JSON pointers belongs here", c->name);
-        return;
-    }
-    count = (size_t)(n->data.sequence.items.top - n->data.sequence.items.start);
-    if (count > GW_KEY_PARTS_MAX) {
-        cat_fault(r, n, "%s: key: at most %d pointers", c->name, GW_KEY_PARTS_MAX);
-        return;
-    }
-    struct span *keys = cat_array(r, count, sizeof *keys);
-    if (keys == NULL)
-        return;
-    for (size_t i = 0; i < count; i++) {
-        yaml_node_t *item = cat_node(r, n->data.sequence.items.start[i]);
-        const char *text;
-
-        if (!cat_string(r, item, "key", &text))
-            return;
-        keys[i] = span_str(text);
-        int err = text[0] != '/' ? E_SYNTAX : sc_key_new(&keys[i], 1, &key);
-        if (err == 0) {
-            sc_key_free(key);
-        } else {
-            cat_fault(r, item, "%s: key: \"%.100s\" is no JSON pointer such as /id", c->name, text);
-            return;
-        }
-    }
-    c->keys = keys;
-    c->keys_n = count;
-}
-
-static void read_schema(struct catalog_reader *r, yaml_node_t *n, const char *what,
-                        const char **out)
-{
-    bool unused;
-
-    if (n->type == YAML_SCALAR_NODE && n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
-        (strcmp((const char *)n->data.scalar.value, "true") == 0 ||
-         strcmp((const char *)n->data.scalar.value, "false") == 0)) {
-        (void)cat_bool(r, n, what, &unused);
-        (void)cat_json(r, n, out);
-    } else if (n->type == YAML_SCALAR_NODE) {
-        cat_fault(r, n,
-                  "%s: schemas in other files are not read by this build; put the schema here",
-                  what);
-    } else if (n->type == YAML_SEQUENCE_NODE) {
-        cat_fault(r, n, "%s: a JSON schema belongs here, not a sequence", what);
+    *partition = false;
+    if (n->kind == CAT_TEXT) {
+        if (!read_location(r, n, &text))
+            return false;
     } else {
-        (void)cat_json(r, n, out);
+        if (!cat_is_map(r, n))
+            return false;
+        for (const struct cat_node *m = n->first; m != NULL; m = m->next) {
+            if (cat_is(m, "partition"))
+                (void)cat_bool(r, m, partition);
+            else if (!cat_is(m, "location"))
+                cat_unknown(r, m);
+        }
+        if (location == NULL) {
+            cat_fault(r, n, "the location is missing");
+            return false;
+        }
+        if (!read_location(r, location, &text))
+            return false;
+    }
+    *out = (struct sc_projection){span_str(cat_copy(r, n->key)), span_str(text)};
+    return true;
+}
+
+static void read_projections(struct catalog_reader *r, const struct cat_node *n,
+                             struct catalog_collection *c)
+{
+    size_t k = 0, parts = 0;
+
+    if (!cat_is_map(r, n))
+        return;
+    struct sc_projection *list = cat_array(r, n->n, sizeof *list);
+    struct span *partitions = cat_array(r, n->n, sizeof *partitions);
+    for (const struct cat_node *m = n->first; list != NULL && partitions != NULL && m != NULL;
+         m = m->next) {
+        bool partition;
+
+        if (!read_projection(r, m, &list[k], &partition))
+            continue;
+        if (partition)
+            partitions[parts++] = list[k].field;
+        k++;
+    }
+    if (k > 0)
+        qsort(list, k, sizeof *list, by_field);
+    c->projections = list;
+    c->projections_n = k;
+    c->partitions = partitions;
+    c->partitions_n = parts;
+}
+
+/* --- journals --- */
+
+static void read_journals(struct catalog_reader *r, const struct cat_node *n,
+                          struct catalog_collection *c)
+{
+    static const char *const others[] = {"fragments", "flags", "maxAppendRate", "replication"};
+    const char *text;
+
+    if (!cat_is_map(r, n))
+        return;
+    for (const struct cat_node *m = n->first; m != NULL; m = m->next) {
+        if (!cat_is(m, "prefix")) {
+            if (!CAT_AMONG(m, others))
+                cat_unknown(r, m);
+            continue;
+        }
+        if (!cat_text(r, m, &text))
+            continue;
+        size_t len = strlen(text);
+        while (len > 0 && text[len - 1] == '/')
+            len--;
+        if (len == 0)
+            cat_fault(r, m, "a prefix of journal names belongs here");
+        else
+            c->prefix = cat_copy(r, span_of(text, len));
     }
 }
 
-static void read_collection(struct catalog_reader *r, const struct cat_pairs *at,
-                            struct catalog_collection *c)
-{
-    const char *schema = NULL, *read = NULL, *write = NULL;
-    bool schema_seen = false, key_seen = false;
-    struct cat_pairs p;
+/* --- collections --- */
 
-    c->line = cat_line(at->key_node);
-    c->name = arena_strndup(&r->catalog->arena, at->key, strlen(at->key));
-    r->failed = r->failed || c->name == NULL;
-    if (c->name == NULL || !cat_mapping(r, at->value, c->name, &p))
-        return;
-    while (cat_next(r, &p)) {
-        if (strcmp(p.key, "key") == 0) {
-            key_seen = true;
-            read_key(r, p.value, c);
-        } else if (strcmp(p.key, "schema") == 0) {
-            schema_seen = true;
-            read_schema(r, p.value, "schema", &schema);
-        } else if (strcmp(p.key, "readSchema") == 0) {
-            schema_seen = true;
-            read_schema(r, p.value, "readSchema", &read);
-        } else if (strcmp(p.key, "writeSchema") == 0) {
-            schema_seen = true;
-            read_schema(r, p.value, "writeSchema", &write);
-        } else if (!is_other(p.key)) {
-            cat_warn(r, p.key_node, "unknown key \"%.100s\"", p.key);
-        }
+struct schemas {
+    const char *schema, *read, *write;
+    bool seen;
+};
+
+static bool read_schemas(struct catalog_reader *r, const struct cat_node *m, struct schemas *s)
+{
+    const char **to = cat_is(m, "schema")        ? &s->schema
+                      : cat_is(m, "readSchema")  ? &s->read
+                      : cat_is(m, "writeSchema") ? &s->write
+                                                 : NULL;
+
+    if (to == NULL)
+        return false;
+    s->seen = true;
+    (void)cat_schema(r, m, to);
+    return true;
+}
+
+static bool legal_name(struct span name)
+{
+    if (name.n == 0 || name.n > 512 || name.p[0] == '/' || name.p[name.n - 1] == '/')
+        return false;
+    for (size_t i = 0; i < name.n; i++) {
+        uint8_t c = name.p[i];
+        bool fine = c >= 0x80 || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                    (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.' ||
+                    (c == '/' && name.p[i - 1] != '/');
+        if (!fine)
+            return false;
     }
-    c->schema = read != NULL ? read : schema != NULL ? schema : write;
-    if (!key_seen)
-        cat_fault(r, at->key_node, "%s: the key is missing", c->name);
-    if (!schema_seen)
-        cat_fault(r, at->key_node, "%s: the schema is missing", c->name);
+    return true;
+}
+
+bool cat_name(struct catalog_reader *r, const struct cat_node *n, struct span name)
+{
+    if (legal_name(name))
+        return true;
+    cat_fault(r, n,
+              "a name has letters, digits, \"-\", \"_\", \".\", in segments between \"/\", and at "
+              "most 512 bytes");
+    return false;
+}
+
+static void read_collection(struct catalog_reader *r, const struct cat_node *n)
+{
+    static const char *const others[] = {"derive", "derivation",  "delete", "reset",
+                                         "redact", "expectPubId", "data",   "$comment"};
+    struct catalog_collection *c = cat_array(r, 1, sizeof *c);
+    struct schemas s = {0};
+
+    if (c == NULL || !cat_name(r, n, n->key) || !cat_is_map(r, n))
+        return;
+    c->name = cat_copy(r, n->key);
+    c->file = cat_copy(r, span_str(cat_file_name(r, n)));
+    c->line = n->line;
+    for (const struct cat_node *m = n->first; m != NULL; m = m->next) {
+        if (cat_is(m, "key"))
+            read_key(r, m, c);
+        else if (cat_is(m, "projections"))
+            read_projections(r, m, c);
+        else if (cat_is(m, "journals"))
+            read_journals(r, m, c);
+        else if (!read_schemas(r, m, &s) && !CAT_AMONG(m, others))
+            cat_unknown(r, m);
+    }
+    c->read_schema = s.read != NULL ? s.read : s.schema != NULL ? s.schema : s.write;
+    c->write_schema = s.write != NULL ? s.write : s.schema != NULL ? s.schema : s.read;
+    if (cat_member(n, "key") == NULL)
+        cat_fault(r, n, "the key is missing");
+    if (!s.seen)
+        cat_fault(r, n, "the schema is missing");
+    if (c->name != NULL && c->file != NULL)
+        cat_chain(r, &r->collections, c);
+}
+
+void cat_read_collections(struct catalog_reader *r, const struct cat_node *n)
+{
+    if (!cat_is_map(r, n))
+        return;
+    for (const struct cat_node *m = n->first; m != NULL; m = m->next)
+        read_collection(r, m);
 }
 
 static int by_name(const void *a, const void *b)
 {
     const struct catalog_collection *x = a, *y = b;
+    int c = span_cmp(span_str(x->name), span_str(y->name));
 
-    return span_cmp(span_str(x->name), span_str(y->name));
+    return c != 0 ? c : x->line < y->line ? -1 : x->line > y->line;
 }
 
-void cat_read_collections(struct catalog_reader *r, yaml_node_t *n)
+void cat_end_collections(struct catalog_reader *r)
 {
-    struct catalog_collection *list;
-    struct cat_pairs p;
-    size_t count = 0;
+    size_t n = r->collections.n, k = 0;
+    struct catalog_collection *list = cat_array(r, n, sizeof *list);
 
-    if (!cat_mapping(r, n, "collections", &p))
+    if (list == NULL)
         return;
-    list = cat_array(r, (size_t)(n->data.mapping.pairs.top - n->data.mapping.pairs.start),
-                     sizeof *list);
-    while (list != NULL && !r->failed && cat_next(r, &p))
-        read_collection(r, &p, &list[count++]);
-    if (list == NULL || r->failed)
-        return;
-    qsort(list, count, sizeof *list, by_name);
+    for (const struct cat_chain *c = r->collections.first; c != NULL; c = c->next)
+        list[k++] = *(const struct catalog_collection *)c->item;
+    if (n > 0)
+        qsort(list, n, sizeof *list, by_name);
+    for (size_t i = 1; i < n; i++) {
+        if (strcmp(list[i - 1].name, list[i].name) == 0)
+            cat_say(r, false, list[i].file, (uint32_t)list[i].line, NULL,
+                    "this collection is also "
+                    "defined in another file");
+    }
     r->catalog->collections = list;
-    r->catalog->collections_n = count;
+    r->catalog->collections_n = n;
 }
 
 const struct catalog_collection *catalog_collection(const struct catalog *c, struct span name)
@@ -143,10 +273,11 @@ const struct catalog_collection *catalog_collection(const struct catalog *c, str
 
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        int d = span_cmp(name, span_str(c->collections[mid].name));
-        if (d == 0)
+        int o = span_cmp(name, span_str(c->collections[mid].name));
+
+        if (o == 0)
             return &c->collections[mid];
-        if (d < 0)
+        if (o < 0)
             hi = mid;
         else
             lo = mid + 1;

@@ -358,6 +358,9 @@ static void list_tasks(const struct view_build *vb, struct gw_task *tasks, struc
             t->tokens_n = spec->tokens_n;
             t->strict_names = spec->strict_names;
             t->allow_empty = spec->allow_empty;
+            t->redirect_host = spec->redirect_host;
+            t->redirect_port = spec->redirect_port;
+            t->redirect_node = spec->redirect_node;
             t->spec = spec;
         }
         /* both are by task: what lies between are topics of tasks that are gone */
