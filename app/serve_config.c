@@ -240,6 +240,7 @@ int serve_config_make(const struct config *c, struct serve_config *out,
         .dir = c->data_dir,
         .probe = gw_doc_probe,
         .io_threads = (unsigned)c->io_threads,
+        .accept_lost = c->accept_lost_fragments,
         .fragment_bytes = c->fragment_bytes,
     };
     return faults->n > before ? E_INVALID : 0;

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "journal_client/local/db.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/loss.h"
 
 void jl_changes_free(struct jc_change *changes, size_t n)
 {
@@ -125,11 +125,13 @@ static int claim_name(struct jl_store *s, const char *name)
         return err;
     err = jl_db_row(s->db, JL_SQL_TRASH_GET);
     jl_db_end(s->db, JL_SQL_TRASH_GET);
-    if (err <= 0)
+    if (err < 0)
         return err;
-    if ((err = jl_trash_empty(s, name)) < 0)
+    if (err == 1 && ((err = jl_trash_empty(s, name)) < 0 ||
+                     (err = jl_db_run(s->db, JL_SQL_TRASH_DEL, "s", name)) < 0))
         return err;
-    return jl_db_run(s->db, JL_SQL_TRASH_DEL, "s", name);
+    /* Of a database that was lost or put back: bytes that nobody may write over. */
+    return jl_set_aside(s, name);
 }
 
 static int upsert(struct jl_store *s, const struct jc_spec *spec, int64_t revision,

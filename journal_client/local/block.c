@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/loss.h"
 #include "journal_client/uuid.h"
 
 #define BACK_BYTES     4096
@@ -79,7 +79,7 @@ static struct jl_frag *frag_at(const struct jl_journal *j, size_t at)
 
 static bool loaded(const struct jl_frag *f)
 {
-    return f->open || f->missing || f->blocks.v != NULL;
+    return f->open || jl_frag_jumped(f) || f->blocks.v != NULL;
 }
 
 /* --- block --- */
@@ -144,7 +144,7 @@ static int make_plan(struct jc_op *op, struct plan *pl)
         int err;
         if (f->begin >= high)
             break;
-        if (f->missing || f->end <= from)
+        if (jl_frag_jumped(f) || f->end <= from)
             continue;
         if (!loaded(f)) {
             pl->load = jl_frag_ref(f);
@@ -388,7 +388,7 @@ static int seek_locked(struct jl_journal *j, struct seeker *sk)
         if (f->begin >= rq->end_offset)
             break;
         /* The fragment as a whole first: most are passed over by this. */
-        if (f->missing || f->end <= rq->offset ||
+        if (jl_frag_jumped(f) || f->end <= rq->offset ||
             !may_hold(sk, f->sum.content_end > 0, f->sum.max_clock))
             continue;
         if (rq->mode == JC_SEEK_MAX && sk->block >= 0 &&
@@ -491,7 +491,7 @@ static void fragments_step(struct task *t)
     for (size_t i = 0; i < all && op->err == 0; i++) {
         const struct jl_frag *f = frag_at(j, i);
         struct jc_fragment *to = &op->u.frags.list[op->u.frags.n];
-        if (f->missing || f->begin == f->end)
+        if (jl_frag_jumped(f) || f->begin == f->end)
             continue;
         *to = (struct jc_fragment){.begin = f->begin,
                                    .end = f->end,

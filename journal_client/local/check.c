@@ -3,7 +3,6 @@
  * the database says. Changes nothing. A torn tail behind a committed end is no fault: recovery cuts
  * it.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +11,7 @@
 
 #include "base/mem.h"
 #include "journal_client/local/db.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/loss.h"
 
 struct check {
     struct jl_store *s;
@@ -104,50 +103,70 @@ static int check_closed(struct check *c, struct jl_frag *f)
     return 0;
 }
 
-/* Holes that the database does not know of. */
-static int check_missing(struct check *c)
+static void check_missing(struct check *c)
 {
-    struct jl_db *db = c->s->db;
-    int err = jl_db_query(db, JL_SQL_FRAGMENTS, "i", c->j->id);
-    size_t i = 0;
+    char text[640];
 
-    while (err == 0 && (err = jl_db_row(db, JL_SQL_FRAGMENTS)) == 1) {
-        err = 0;
-        if (i < c->j->frags_n && c->j->frags[i]->missing && jl_db_i64(db, JL_SQL_FRAGMENTS, 6) == 0)
-            fault(c, "fragment %lld: its file is missing", (long long)c->j->frags[i]->begin);
-        i++;
+    for (size_t i = 0; i < c->j->frags_n; i++) {
+        const struct jl_frag *f = c->j->frags[i];
+        if (f->state == JL_FRAG_LOST)
+            fault(c, "fragment %lld: its file is missing%s", (long long)f->begin,
+                  f->accepted ? " (accepted as lost)" : "");
     }
-    jl_db_end(db, JL_SQL_FRAGMENTS);
-    return err;
+    if (jl_loss_refused(&c->j->loss)) {
+        jl_loss_text(c->j, text, sizeof text);
+        c->j = NULL; /* the text names it */
+        fault(c, "%s", text);
+    }
 }
 
 static int check_orphans(struct check *c)
 {
-    char *path = jl_path_join(c->s->dir, "fragments", c->j->name);
-    struct dirent *e;
+    struct jl_folder fo = {0};
+    int err = jl_folder_list(c->s, c->j, &fo);
 
-    if (path == NULL)
-        return E_NOMEM;
-    DIR *d = opendir(path);
-    mem_free(path);
-    while (d != NULL &&
-           (e = readdir(d)) != NULL) { // NOLINT(concurrency-mt-unsafe): nobody else has d
-        int64_t begin, end;
-        char sha1[41];
-        bool known = false;
-        if (!jl_name_parse(e->d_name, &begin, &end, sha1))
-            continue;
-        known = c->j->renamed && c->j->open->begin == begin && c->j->open->end == end;
-        for (size_t i = 0; i < c->j->frags_n && !known; i++) {
-            const struct jl_frag *f = c->j->frags[i];
-            known = f->begin == begin && f->end == end && strcmp(f->sha1, sha1) == 0;
-        }
-        if (!known)
-            fault(c, "the file %s is not in the database", e->d_name);
+    for (size_t i = 0; i < fo.n && err == 0; i++) {
+        const struct jl_found *f = &fo.v[i];
+        if (!jl_loss_known(c->s, c->j, f))
+            fault(c, "the file %016llx-%016llx-%s.raw is not in the database",
+                  (unsigned long long)f->begin, (unsigned long long)f->end, f->sha1);
     }
-    if (d != NULL)
-        closedir(d);
+    jl_folder_fini(&fo);
+    return err;
+}
+
+/* Folders of journals that the database does not know; one fault each. */
+struct strangers {
+    struct check *c;
+    char last[520];
+};
+
+static int on_stranger(void *arg, const char *journal, const char *file)
+{
+    struct strangers *x = arg;
+
+    if (jc_listing_find(x->c->s->listing, span_str(journal)) != NULL ||
+        strcmp(journal, x->last) == 0)
+        return 0;
+    (void)snprintf(x->last, sizeof x->last, "%s", journal);
+    fault(x->c, "%s/%s: the database knows no such journal", journal, file);
     return 0;
+}
+
+static int check_strangers(struct check *c)
+{
+    static const char *const kinds[] = {"fragments", "open"};
+    int err = 0;
+
+    c->j = NULL;
+    for (size_t i = 0; i < 2 && err == 0; i++) {
+        struct strangers x = {.c = c};
+        char path[4352];
+        if (snprintf(path, sizeof path, "%s/%s", c->s->dir, kinds[i]) >= (int)sizeof path)
+            return E_LIMIT;
+        err = jl_walk(path, on_stranger, &x);
+    }
+    return err;
 }
 
 static int check_journal(struct check *c)
@@ -156,7 +175,9 @@ static int check_journal(struct check *c)
     int64_t content = 0, at = -1;
     int err;
 
-    if ((err = check_missing(c)) < 0 || (err = check_orphans(c)) < 0)
+    check_missing(c);
+    c->j = j;
+    if ((err = check_orphans(c)) < 0)
         return err;
     for (size_t i = 0; i < j->frags_n; i++) {
         struct jl_frag *f = j->frags[i];
@@ -165,7 +186,7 @@ static int check_journal(struct check *c)
         at = f->end;
         if (f->sum.content_end > content)
             content = f->sum.content_end;
-        if (!f->missing && (err = check_closed(c, f)) < 0)
+        if (!jl_frag_jumped(f) && (err = check_closed(c, f)) < 0)
             return err;
     }
     if (at >= 0 && at != j->open->begin)
@@ -186,7 +207,7 @@ int jc_local_check(const char *dir, jc_probe_fn *probe, void *probe_arg,
                    void (*report)(void *arg, const char *text), void *arg)
 {
     const struct jc_local_opts o = {
-        .dir = dir, .probe = probe, .probe_arg = probe_arg, .read_only = true};
+        .dir = dir, .probe = probe, .probe_arg = probe_arg, .read_only = true, .accept_lost = true};
     struct check c = {.report = report, .arg = arg};
     char why[512];
     int err = jl_open_idle(&o, &jl_hooks_system, &c.s, why, sizeof why);
@@ -195,14 +216,18 @@ int jc_local_check(const char *dir, jc_probe_fn *probe, void *probe_arg,
         fault(&c, "%s", why);
         return c.faults;
     }
-    if (err < 0)
+    if (err < 0) {
+        report(arg, why);
         return err;
+    }
     if (jl_db_integrity(c.s->db, why, sizeof why) < 0)
         fault(&c, "%s", why);
     for (size_t i = 0; i < c.s->listing->n && err == 0; i++) {
         c.j = jl_of(c.s->listing->items[i]);
         err = check_journal(&c);
     }
+    if (err == 0)
+        err = check_strangers(&c);
     c.s->base.ops->close(&c.s->base);
     return err < 0 ? err : c.faults;
 }

@@ -9,14 +9,18 @@
  */
 #include "journal_client/local/db.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "journal_client/local/loss.h"
 
 struct jl_db {
     sqlite3 *h;
@@ -32,7 +36,6 @@ static const char *const sql_text[] = {
 };
 
 static const char schema[] =
-    "BEGIN;"
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE journal(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,"
     " create_rev INTEGER NOT NULL, mod_rev INTEGER NOT NULL, fragment_bytes INTEGER NOT NULL,"
@@ -51,9 +54,10 @@ static const char schema[] =
     " WITHOUT ROWID;"
     "CREATE INDEX kv_expires ON kv(expires_ms) WHERE expires_ms > 0;"
     "CREATE TABLE trash(name TEXT PRIMARY KEY) WITHOUT ROWID;"
-    "PRAGMA user_version = 1;"
-    "COMMIT;";
+    "PRAGMA user_version = 1;";
 _Static_assert(JL_DB_FORMAT == 1, "user_version above");
+
+#define REVISION_RANDOM_BITS 21
 
 static int err_of(int rc)
 {
@@ -137,6 +141,46 @@ static int open_handle(struct jl_store *s, struct jl_db *db)
     return 0;
 }
 
+/* Where the revisions of a new store begin. Topic ids and leader epochs of readers hang on create
+ * revisions: a store that is made where another one was lost must not repeat them. So they rise
+ * with the time of making, by far more a second than a store counts, and hold some chance for
+ * clocks that stand still. Below 2^53 (readers of JSON) until the year 2106. */
+static int first_revision(const struct jl_store *s, int64_t *out)
+{
+    uint32_t chance = 0;
+    ssize_t n;
+
+    do {
+        n = getrandom(&chance, sizeof chance, 0);
+    } while (n < 0 && errno == EINTR);
+    if (n != (ssize_t)sizeof chance)
+        return E_IO;
+    int64_t seconds = clock_wall_ns(s->clock) / 1000000000;
+    if (seconds < 0 || seconds > UINT32_MAX)
+        seconds = UINT32_MAX;
+    *out = (seconds << REVISION_RANDOM_BITS) +
+           (int64_t)(chance & ((UINT32_C(1) << REVISION_RANDOM_BITS) - 1));
+    return 0;
+}
+
+static int create(const struct jl_store *s, struct jl_db *db)
+{
+    char sql[160];
+    int64_t revision;
+    int err = first_revision(s, &revision);
+
+    if (err < 0)
+        return err;
+    (void)snprintf(sql, sizeof sql,
+                   "INSERT INTO meta(key, value) VALUES ('revision', %" PRId64 "); COMMIT;",
+                   revision);
+    if ((err = exec(db, "BEGIN IMMEDIATE")) < 0)
+        return err;
+    if ((err = exec(db, schema)) == 0)
+        err = exec(db, sql);
+    return err; /* the handle is closed on failure: that rolls back */
+}
+
 static int setup(struct jl_store *s, struct jl_db *db, char *why, size_t why_bytes)
 {
     int64_t version = 0;
@@ -159,7 +203,7 @@ static int setup(struct jl_store *s, struct jl_db *db, char *why, size_t why_byt
             jl_why(why, why_bytes, "there is no store in %s", s->dir);
             return E_NOTFOUND;
         }
-        if ((err = exec(db, schema)) < 0)
+        if ((err = jl_loss_content(s, why, why_bytes)) < 0 || (err = create(s, db)) < 0)
             return err;
     }
     return 0;
@@ -309,6 +353,8 @@ static int commit(struct jl_store *s)
 
     if (err == 0)
         err = jl_db_run(s->db, JL_SQL_COMMIT, "");
+    if (err == 0 && s->hooks.committed != NULL)
+        err = s->hooks.committed(s->hooks.arg);
     if (err == 0)
         return 0;
     s->db->unsettled = true;

@@ -9,6 +9,14 @@
 
 #define JL_DB_FORMAT 1
 
+/* fragment.missing: what the database knows of the file. */
+enum jl_row {
+    JL_ROW_HERE = 0,
+    JL_ROW_LOST = 1,    /* a person accepted that it is not there (format 1 before: any hole) */
+    JL_ROW_REMOVED = 2, /* a hole made by request; its file goes */
+    JL_ROW_GOING = 3,   /* removed with its prefix; the row stays until the file is gone */
+};
+
 /* clang-format off */
 #define JL_SQL_TABLE(X)                                                                            \
     X(BEGIN,       "BEGIN IMMEDIATE")                                                              \
@@ -36,8 +44,11 @@
                    " open_since_ms = ?5 WHERE id = ?1")                                            \
     X(FRAG_ADD,    "INSERT INTO fragment(journal, begin, end, sha1, mod_time_ms, max_clock,"       \
                    " content_end, missing) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)")                \
-    X(FRAG_MISS,   "UPDATE fragment SET missing = 1 WHERE journal = ?1 AND begin = ?2")            \
-    X(FRAGS_BELOW, "DELETE FROM fragment WHERE journal = ?1 AND end <= ?2")                        \
+    X(FRAG_SET,    "UPDATE fragment SET missing = ?3 WHERE journal = ?1 AND begin = ?2")           \
+    X(FRAG_KNOWN,  "SELECT missing FROM fragment WHERE journal = ?1 AND begin = ?2 AND end = ?3"   \
+                   " AND sha1 = ?4")                                                               \
+    X(FRAGS_GOING, "UPDATE fragment SET missing = 3 WHERE journal = ?1 AND end <= ?2")             \
+    X(FRAGS_GONE,  "DELETE FROM fragment WHERE journal = ?1 AND missing = 3")                      \
     X(OPEN_BEGIN,  "UPDATE journal SET open_begin = ?2, open_since_ms = 0 WHERE id = ?1")          \
     X(LOG_START,   "UPDATE journal SET log_start = ?2 WHERE id = ?1")                              \
     X(KV_GET,      "SELECT value, expires_ms FROM kv WHERE key = ?1 AND"                           \

@@ -65,7 +65,9 @@ void jl_journal_set_first(struct jl_journal *j)
 {
     size_t i = 0;
 
-    while (i < j->frags_n && j->frags[i]->missing)
+    /* One that only went away while the store runs may come back. */
+    while (i < j->frags_n &&
+           (j->frags[i]->state == JL_FRAG_REMOVED || j->frags[i]->state == JL_FRAG_LOST))
         i++;
     j->heads.first = i < j->frags_n ? j->frags[i]->begin : j->open->begin;
 }

@@ -40,6 +40,8 @@ struct jl_hooks {
     int (*commit)(void *arg);                    /* before COMMIT; an E_* makes it fail */
     void (*point)(void *arg, const char *where); /* a place where a crash would be interesting */
     void *arg;
+    int (*committed)(void *arg); /* behind COMMIT, may be NULL; an E_* reports as failed what is
+                                    durable: the doubt of decision 0001 */
 };
 extern const struct jl_hooks jl_hooks_system;
 /* As jc_local_open, with faults. */
@@ -109,14 +111,23 @@ MUST_USE int jl_sha_peek(const struct jl_sha *h, char out[41]);
 /* --- fragments and their descriptors (frag.c) --- */
 TAILQ_HEAD(jl_frag_list, jl_frag);
 
-/* lock: store, except where said. Immutable once closed, but for blocks (set once). */
+/* What became of a closed fragment's file. All but HERE are holes: reads jump over them. */
+enum jl_frag_state {
+    JL_FRAG_HERE,
+    JL_FRAG_AWAY,    /* vanished while the store ran; looked for at each tick */
+    JL_FRAG_LOST,    /* was not there at the start; looked for at the next one */
+    JL_FRAG_REMOVED, /* by an operator's request: never comes back */
+};
+
+/* lock: store, except where said. Immutable once closed, but for state and blocks (set once). */
 struct jl_frag {
     atomic_uint refs;
     struct jl_store *store; /* counted */
     int64_t begin;
-    int64_t end;  /* of an open one: the committed end */
-    bool open;    /* the growing one */
-    bool missing; /* its file is gone: reads jump over it */
+    int64_t end;   /* of an open one: the committed end */
+    bool open;     /* the growing one */
+    bool accepted; /* the database says that it is lost */
+    enum jl_frag_state state;
     char sha1[41];
     int64_t mod_time_ms;
     struct jl_sum sum;
@@ -143,14 +154,21 @@ void jl_frag_unpin(struct jl_frag *f);
 void jl_frag_close_all(struct jl_store *s);
 /* Any thread of the store but the committer's fast path: loads or rebuilds the block index. */
 MUST_USE int jl_frag_load(struct jl_journal *j, struct jl_frag *f);
-/* A reader did not find the file: if the fragment is still listed it becomes a hole, and the
- * committer records that. E_AGAIN: look again. E_CORRUPT: it was the growing one. */
-MUST_USE int jl_frag_vanished(struct jl_journal *j, struct jl_frag *f);
+static inline bool jl_frag_jumped(const struct jl_frag *f)
+{
+    return f->state != JL_FRAG_HERE;
+}
 
 /* --- journals --- */
 TAILQ_HEAD(jl_op_list, jc_op);
 
-struct jl_pend; /* what a group adds to a journal; commit.c */
+/* What is not there of a journal's recorded fragments (loss.c). */
+struct jl_loss {
+    size_t recorded; /* those that should be there: neither removed nor accepted as lost */
+    size_t missing;
+    size_t bad;    /* missing, unreadable or of another size */
+    int64_t first; /* begin of the first bad one */
+};
 
 struct jl_journal {
     atomic_uint refs;
@@ -161,7 +179,7 @@ struct jl_journal {
     /* lock: store */
     bool deleted;
     struct jc_heads heads;
-    struct jl_frag **frags; /* closed ones by rising begin, missing ones included */
+    struct jl_frag **frags; /* closed ones by rising begin, holes included */
     size_t frags_n, frags_cap;
     struct jl_frag *open; /* may be empty */
     struct jl_op_list followers;
@@ -173,7 +191,9 @@ struct jl_journal {
     bool file_made; /* the open file exists */
     bool renamed;   /* the open file has its closed name, but the database does not say so yet */
     int roll_err;   /* why the last try to record that failed */
-    int64_t since_ms; /* when its first byte was committed, Unix ms; 0: empty */
+    int64_t since_ms;    /* when its first byte was committed, Unix ms; 0: empty */
+    int64_t log_start;   /* as recorded: heads.log_start without what only was not found */
+    struct jl_loss loss; /* found by recovery */
     bool in_group;
     int64_t tail; /* where the next part of the group begins */
     struct jl_blocks pend_blocks;
@@ -370,10 +390,9 @@ MUST_USE int jl_roll(struct jl_store *s, struct jl_journal *j, const struct jc_s
 /* An earlier close whose record failed is recorded now; before anything is appended. */
 MUST_USE int jl_roll_finish(struct jl_store *s, struct jl_journal *j);
 MUST_USE int jl_remove_prefix(struct jl_store *s, struct jl_journal *j, size_t n);
-/* Makes a hole, or removes the prefix when nothing is stored below. The file may be gone already.
- */
+/* Makes a hole, or removes the prefix when all below was removed before. The file may be gone
+ * already. E_NOTFOUND: it is such a hole. */
 MUST_USE int jl_remove_one(struct jl_store *s, struct jl_journal *j, size_t at);
-void jl_run_punch(struct jl_store *s, struct jl_req *rq);
 void jl_housekeeping(struct jl_store *s);
 int64_t jl_now_ms(const struct jl_store *s);
 
@@ -409,7 +428,7 @@ struct jl_store {
     char *dir;
     const struct clock *clock;
     struct jl_probe probe;
-    bool read_only;
+    bool read_only, accept_lost;
     int64_t fragment_bytes, housekeeping_ms;
     struct jl_hooks hooks;
     int lock_fd;

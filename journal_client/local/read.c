@@ -5,7 +5,7 @@
  */
 #include "base/assert.h"
 #include "base/mem.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/loss.h"
 
 #define CHUNK_BYTES 131072
 
@@ -90,7 +90,7 @@ static struct jl_frag *find(struct jl_journal *j, int64_t pos)
         else
             high = mid;
     }
-    while (low < j->frags_n && j->frags[low]->missing)
+    while (low < j->frags_n && jl_frag_jumped(j->frags[low]))
         low++;
     return low < j->frags_n ? j->frags[low] : j->open;
 }

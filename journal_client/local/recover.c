@@ -3,28 +3,31 @@
  *
  *   open file longer than the head     the tail of an unfinished commit: cut
  *   open file shorter or missing       E_CORRUPT, unless it had been renamed and not yet recorded
- *   closed file without a record       a removal that was not finished: deleted
- *   record without a file              a hole: recorded, logged, log_start rises for a prefix
+ *   closed file without a record       left alone and logged; unlinked only when the database
+ *                                      names it as removed
+ *   record without a file              a hole until it is back; E_CORRUPT when they are many
+ * (loss.h)
  *
+ * First all journals are looked at, then anything is changed: a start that is refused leaves the
+ * folder as it was.
  * The open fragment is read once, for its index and its SHA-1 (at most one fragment a journal). In
  * read-only mode all this happens in memory alone.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "journal_client/local/db.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/loss.h"
 
 struct rec {
     struct jl_store *s;
     struct jl_journal *j;
     int64_t open_begin;
+    struct jl_folder folder; /* its closed files */
     char *why;
     size_t why_bytes;
 };
@@ -40,6 +43,10 @@ static int load_fragments(struct rec *r)
 
     while (err == 0 && (err = jl_db_row(s->db, JL_SQL_FRAGMENTS)) == 1) {
         struct jl_frag *f;
+        if (jl_db_i64(s->db, JL_SQL_FRAGMENTS, 6) == JL_ROW_GOING) {
+            err = 0; /* removed already: jl_loss_orphans unlinks what is left */
+            continue;
+        }
         if (j->frags_n == cap) {
             cap = cap == 0 ? 16 : cap * 2;
             struct jl_frag **v = mem_realloc(j->frags, cap * sizeof(struct jl_frag *));
@@ -58,7 +65,9 @@ static int load_fragments(struct rec *r)
         f->mod_time_ms = jl_db_i64(s->db, JL_SQL_FRAGMENTS, 3);
         f->sum.max_clock = (uint64_t)jl_db_i64(s->db, JL_SQL_FRAGMENTS, 4);
         f->sum.content_end = jl_db_i64(s->db, JL_SQL_FRAGMENTS, 5);
-        f->missing = jl_db_i64(s->db, JL_SQL_FRAGMENTS, 6) != 0;
+        const int64_t row = jl_db_i64(s->db, JL_SQL_FRAGMENTS, 6);
+        f->accepted = row == JL_ROW_LOST;
+        f->state = row == JL_ROW_REMOVED ? JL_FRAG_REMOVED : JL_FRAG_HERE;
         char *path = jl_path_closed(s->dir, j->name, f->begin, f->end, f->sha1);
         if (path == NULL) {
             err = E_NOMEM;
@@ -68,146 +77,6 @@ static int load_fragments(struct rec *r)
     }
     jl_db_end(s->db, JL_SQL_FRAGMENTS);
     return err;
-}
-
-/* --- closed files --- */
-
-struct found {
-    int64_t begin, end;
-    char sha1[41];
-    char name[80];
-};
-
-struct folder {
-    struct found *v;
-    size_t n, cap;
-};
-
-static int found_cmp(const void *a, const void *b)
-{
-    const struct found *x = a, *y = b;
-
-    return x->begin < y->begin ? -1 : x->begin > y->begin;
-}
-
-static int list_folder(struct rec *r, struct folder *fo)
-{
-    char *path = jl_path_join(r->s->dir, "fragments", r->j->name);
-    struct dirent *e;
-    DIR *d;
-
-    if (path == NULL)
-        return E_NOMEM;
-    d = opendir(path);
-    int e_open = errno;
-    mem_free(path);
-    if (d == NULL)
-        return e_open == ENOENT || e_open == ENOTDIR ? 0 : err_from_errno(e_open);
-    while ((e = readdir(d)) != NULL) { // NOLINT(concurrency-mt-unsafe): nobody else has d
-        struct found f;
-        if (!jl_name_parse(e->d_name, &f.begin, &f.end, f.sha1))
-            continue;
-        (void)snprintf(f.name, sizeof f.name, "%.79s", e->d_name);
-        if (fo->n == fo->cap) {
-            size_t cap = fo->cap == 0 ? 64 : fo->cap * 2;
-            struct found *v = mem_realloc(fo->v, cap * sizeof *v);
-            if (v == NULL) {
-                closedir(d);
-                return E_NOMEM;
-            }
-            fo->v = v;
-            fo->cap = cap;
-        }
-        fo->v[fo->n++] = f;
-    }
-    closedir(d);
-    if (fo->n > 1)
-        qsort(fo->v, fo->n, sizeof *fo->v, found_cmp);
-    return 0;
-}
-
-static const struct found *find_file(const struct folder *fo, int64_t begin, int64_t end,
-                                     const char *sha1)
-{
-    size_t low = 0, high = fo->n;
-
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (fo->v[mid].begin < begin)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    for (; low < fo->n && fo->v[low].begin == begin; low++) {
-        if (fo->v[low].end == end && (sha1 == NULL || strcmp(fo->v[low].sha1, sha1) == 0))
-            return &fo->v[low];
-    }
-    return NULL;
-}
-
-/* The files that no record names and that no close was about to record. */
-static void drop_orphans(struct rec *r, const struct folder *fo)
-{
-    struct jl_journal *j = r->j;
-
-    for (size_t i = 0; i < fo->n; i++) {
-        const struct found *f = &fo->v[i];
-        size_t low = 0, high = j->frags_n;
-        while (low < high) {
-            size_t mid = low + (high - low) / 2;
-            if (j->frags[mid]->begin < f->begin)
-                low = mid + 1;
-            else
-                high = mid;
-        }
-        bool known = low < j->frags_n && j->frags[low]->begin == f->begin &&
-                     j->frags[low]->end == f->end && strcmp(j->frags[low]->sha1, f->sha1) == 0;
-        if (known && !j->frags[low]->missing)
-            continue;
-        /* Removed before the crash: everything below the first record, or a recorded hole. */
-        int64_t first = j->frags_n > 0 ? j->frags[0]->begin : r->open_begin;
-        char *path = jl_path_closed(r->s->dir, j->name, f->begin, f->end, f->sha1);
-        bool removed = known || f->end <= first;
-        log_event(LOG_WARN, removed ? "store.orphan_removed" : "store.orphan_ignored",
-                  LF_STR("journal", j->name), LF_STR("file", f->name));
-        if (removed && path != NULL && !r->s->read_only)
-            (void)unlink(path);
-        mem_free(path);
-    }
-}
-
-/* Records without a file become holes. */
-static int mark_missing(struct rec *r, const struct folder *fo)
-{
-    struct jl_journal *j = r->j;
-    int err = 0;
-
-    for (size_t i = 0; i < j->frags_n && err == 0; i++) {
-        struct jl_frag *f = j->frags[i];
-        if (f->missing || find_file(fo, f->begin, f->end, f->sha1) != NULL)
-            continue;
-        f->missing = true;
-        log_event(LOG_WARN, "store.fragment_missing", LF_STR("journal", j->name),
-                  LF_INT("begin", f->begin), LF_INT("end", f->end));
-        if (!r->s->read_only && (err = jl_db_begin(r->s)) == 0) {
-            if ((err = jl_db_run(r->s->db, JL_SQL_FRAG_MISS, "ii", j->id, f->begin)) < 0)
-                jl_db_rollback(r->s);
-            else
-                err = jl_db_commit(r->s);
-        }
-    }
-    if (err < 0)
-        return err;
-    /* A missing prefix is a removal like any other. */
-    if (j->frags_n == 0 || !j->frags[0]->missing)
-        return 0;
-    if (!r->s->read_only)
-        return jl_remove_prefix(r->s, j, 1);
-    for (size_t i = 0; i < j->frags_n && j->frags[i]->missing; i++) {
-        if (j->frags[i]->sum.content_end > j->heads.log_start)
-            j->heads.log_start = j->frags[i]->sum.content_end;
-    }
-    return 0;
 }
 
 /* --- the open file --- */
@@ -238,7 +107,7 @@ static int cut_tail(struct rec *r, int64_t have, int64_t want)
 }
 
 /* The close got as far as the name. */
-static int adopt(struct rec *r, const struct found *f)
+static int adopt(struct rec *r, const struct jl_found *f)
 {
     struct jl_journal *j = r->j;
     char *path = jl_path_closed(r->s->dir, j->name, f->begin, f->end, f->sha1);
@@ -257,7 +126,7 @@ static int adopt(struct rec *r, const struct found *f)
     return 0;
 }
 
-static int check_file(struct rec *r, const struct folder *fo)
+static int check_file(struct rec *r)
 {
     struct jl_journal *j = r->j;
     int64_t want = j->heads.write_head - r->open_begin;
@@ -268,7 +137,8 @@ static int check_file(struct rec *r, const struct folder *fo)
     if (want < 0)
         return corrupt(r, "the database contradicts itself", have);
     if (have < want) {
-        const struct found *f = find_file(fo, r->open_begin, j->heads.write_head, NULL);
+        const struct jl_found *f =
+            jl_folder_find(&r->folder, r->open_begin, j->heads.write_head, NULL);
         return f != NULL && !there ? adopt(r, f) : corrupt(r, "committed bytes are missing", have);
     }
     j->file_made = there;
@@ -316,7 +186,7 @@ static int scan_open(struct rec *r)
     return err < 0 ? err : check_digest(r);
 }
 
-static int open_fragment(struct rec *r, const struct folder *fo)
+static int open_fragment(struct rec *r)
 {
     struct jl_journal *j = r->j;
     struct jl_frag *f = j->open;
@@ -329,7 +199,7 @@ static int open_fragment(struct rec *r, const struct folder *fo)
     f->begin = r->open_begin;
     f->end = j->heads.write_head;
     f->blocks.base = f->begin / JC_BLOCK_BYTES;
-    if ((err = check_file(r, fo)) < 0 || (err = scan_open(r)) < 0)
+    if ((err = check_file(r)) < 0 || (err = scan_open(r)) < 0)
         return err;
     /* The probe may have learnt: what the database knows is never taken back. */
     if (f->sum.content_end > j->heads.content_end)
@@ -342,24 +212,34 @@ static int open_fragment(struct rec *r, const struct folder *fo)
     return 0;
 }
 
-static int recover_journal(struct rec *r)
+/* What is there, and whether that is enough. Changes nothing. */
+static int look_at_journal(struct rec *r)
 {
-    struct folder fo = {0};
     int err;
 
-    if ((err = jl_db_marks_get(r->s->db, r->j->id, &r->j->heads.marks)) == 0 &&
-        (err = load_fragments(r)) == 0 && (err = list_folder(r, &fo)) == 0 &&
-        (err = open_fragment(r, &fo)) == 0 && (err = mark_missing(r, &fo)) == 0)
-        drop_orphans(r, &fo);
+    if ((err = jl_db_marks_get(r->s->db, r->j->id, &r->j->heads.marks)) < 0 ||
+        (err = load_fragments(r)) < 0 || (err = jl_folder_list(r->s, r->j, &r->folder)) < 0)
+        return err;
+    jl_loss_judge(r->j, &r->folder);
+    return 0;
+}
+
+static int recover_journal(struct rec *r)
+{
+    int err;
+
+    if ((err = open_fragment(r)) < 0 || (err = jl_loss_settle(r->s, r->j)) < 0)
+        return err;
+    jl_loss_orphans(r->s, r->j, &r->folder);
     jl_journal_set_first(r->j);
-    mem_free(fo.v);
-    return err;
+    return 0;
 }
 
 /* --- the list --- */
 
 struct rows {
     const struct jc_journal **v;
+    struct rec *recs; /* one a journal */
     size_t n, cap;
 };
 
@@ -431,38 +311,76 @@ static int row_journal(struct jl_store *s, struct rec *r, const struct jc_journa
                                     .content_end = jl_db_i64(db, q, 9),
                                     .max_clock = (uint64_t)jl_db_i64(db, q, 10),
                                     .log_start = jl_db_i64(db, q, 11)};
+    r->j->log_start = r->j->heads.log_start;
     r->open_begin = jl_db_i64(db, q, 12);
     r->j->since_ms = jl_db_i64(db, q, 13);
     return 0;
 }
 
+static int grow_rows(struct rows *rows)
+{
+    size_t cap = rows->cap == 0 ? 64 : rows->cap * 2;
+    const struct jc_journal **v = mem_realloc(rows->v, cap * sizeof *v);
+
+    if (v != NULL)
+        rows->v = v;
+    struct rec *recs = mem_realloc(rows->recs, cap * sizeof *recs);
+    if (recs != NULL)
+        rows->recs = recs;
+    if (v == NULL || recs == NULL)
+        return E_NOMEM;
+    rows->cap = cap;
+    return 0;
+}
+
 /* All rows first: recovery of a journal may write, which must not meet an open query. */
-static int load_rows(struct jl_store *s, struct rows *rows, int64_t **begins)
+static int load_rows(struct jl_store *s, struct rows *rows, char *why, size_t why_bytes)
 {
     int err = jl_db_query(s->db, JL_SQL_JOURNALS, "");
 
     while (err == 0 && (err = jl_db_row(s->db, JL_SQL_JOURNALS)) == 1) {
-        struct rec r = {.s = s};
-        if (rows->n == rows->cap) {
-            size_t cap = rows->cap == 0 ? 64 : rows->cap * 2;
-            const struct jc_journal **v = mem_realloc(rows->v, cap * sizeof *v);
-            if (v != NULL)
-                rows->v = v;
-            int64_t *b = mem_realloc(*begins, cap * sizeof *b);
-            if (b != NULL)
-                *begins = b;
-            if (v == NULL || b == NULL) {
-                err = E_NOMEM;
-                break;
-            }
-            rows->cap = cap;
-        }
-        if ((err = row_journal(s, &r, &rows->v[rows->n])) < 0)
+        if (rows->n == rows->cap && (err = grow_rows(rows)) < 0)
             break;
-        (*begins)[rows->n++] = r.open_begin;
+        rows->recs[rows->n] = (struct rec){.s = s, .why = why, .why_bytes = why_bytes};
+        if ((err = row_journal(s, &rows->recs[rows->n], &rows->v[rows->n])) < 0)
+            break;
+        rows->n++;
     }
     jl_db_end(s->db, JL_SQL_JOURNALS);
     return err;
+}
+
+static void free_rows(struct rows *rows)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        jl_folder_fini(&rows->recs[i].folder);
+        jc_journal_unref(rows->v[i]);
+    }
+    mem_free(rows->v);
+    mem_free(rows->recs);
+}
+
+/* All journals are looked at before one is refused, so that the text tells of all. */
+static int look_at_all(struct jl_store *s, struct rows *rows, char *why, size_t why_bytes)
+{
+    size_t refused = 0;
+    char text[480];
+    int err = 0;
+
+    for (size_t i = 0; i < rows->n && err == 0; i++) {
+        const struct jl_journal *j = rows->recs[i].j;
+        err = look_at_journal(&rows->recs[i]);
+        if (err == 0 && jl_loss_refused(&j->loss) && refused++ == 0)
+            jl_loss_text(j, text, sizeof text);
+    }
+    if (err < 0 || refused == 0 || s->accept_lost)
+        return err;
+    if (refused == 1)
+        jl_why(why, why_bytes, "%s", text);
+    else
+        jl_why(why, why_bytes, "%zu journals lack fragments; %s", refused, text);
+    log_event(LOG_ERROR, "store.refused", LF_UINT("journals", refused), LF_STR("first", text));
+    return E_CORRUPT;
 }
 
 /* Deletions that a crash interrupted. */
@@ -491,11 +409,9 @@ static int empty_trash(struct jl_store *s)
     }
 }
 
-// NOLINTNEXTLINE(readability-non-const-parameter): written through struct rec
 int jl_recover(struct jl_store *s, char *why, size_t why_bytes)
 {
     struct rows rows = {0};
-    int64_t *begins = NULL;
     int64_t clock = 0;
     int err;
 
@@ -504,23 +420,16 @@ int jl_recover(struct jl_store *s, char *why, size_t why_bytes)
         return err;
     jc_txn_clock_init(&s->txn_clock, s->clock, (uint64_t)clock);
     s->clock_saved = (uint64_t)clock;
+    if ((err = load_rows(s, &rows, why, why_bytes)) < 0 ||
+        (err = look_at_all(s, &rows, why, why_bytes)) < 0)
+        goto out;
     if (!s->read_only && (err = empty_trash(s)) < 0)
-        return err;
-    err = load_rows(s, &rows, &begins);
-    for (size_t i = 0; i < rows.n && err == 0; i++) {
-        ASSERT(rows.v[i] != NULL);
-        struct rec r = {.s = s,
-                        .j = jl_of(rows.v[i]),
-                        .open_begin = begins[i],
-                        .why = why,
-                        .why_bytes = why_bytes};
-        err = recover_journal(&r);
-    }
+        goto out;
+    for (size_t i = 0; i < rows.n && err == 0; i++)
+        err = recover_journal(&rows.recs[i]);
     if (err == 0)
         err = jc_listing_new(s->revision, rows.v, rows.n, &s->listing);
-    for (size_t i = 0; i < rows.n; i++)
-        jc_journal_unref(rows.v[i]);
-    mem_free(rows.v);
-    mem_free(begins);
+out:
+    free_rows(&rows);
     return err;
 }

@@ -1,7 +1,6 @@
 /*
  * Requests to the committer: one queue, in order. Each is answered once, by the task inside of it.
  */
-#include "base/log.h"
 #include "base/mem.h"
 #include "journal_client/local/local_int.h"
 
@@ -142,7 +141,7 @@ static void run_remove(struct jl_store *s, struct jl_req *rq)
     jl_req_answer(rq, n == 0 ? 0 : jl_remove_prefix(s, j, n));
 }
 
-void jl_run_punch(struct jl_store *s, struct jl_req *rq)
+static void run_punch(struct jl_store *s, struct jl_req *rq)
 {
     struct jl_journal *j = rq->u.frag.j;
     int err = E_NOTFOUND;
@@ -153,49 +152,7 @@ void jl_run_punch(struct jl_store *s, struct jl_req *rq)
             break;
         }
     }
-    if (rq->ex == NULL) { /* from a reader that found no file: nobody waits */
-        jl_journal_unref(j);
-        rq->u.frag.j = NULL;
-    }
     jl_req_answer(rq, err);
-}
-
-int jl_frag_vanished(struct jl_journal *j, struct jl_frag *f)
-{
-    struct jl_store *s = j->store;
-    struct jl_req *rq;
-    bool news = false;
-
-    pthread_mutex_lock(&s->lock);
-    if (f->open) {
-        pthread_mutex_unlock(&s->lock);
-        log_event(LOG_ERROR, "store.open_fragment_missing", LF_STR("journal", j->name),
-                  LF_INT("begin", f->begin));
-        return E_CORRUPT;
-    }
-    for (size_t i = 0; i < j->frags_n && !f->missing && !j->deleted; i++) {
-        if (j->frags[i] == f) {
-            f->missing = news = true;
-            jl_journal_set_first(j);
-            jl_notify_followers(j);
-        }
-    }
-    pthread_mutex_unlock(&s->lock);
-    if (!news)
-        return E_AGAIN;
-    log_event(LOG_WARN, "store.fragment_missing", LF_STR("journal", j->name),
-              LF_INT("begin", f->begin), LF_INT("end", f->end));
-    /* Without memory or at the end of the store it is found missing again at the next start. */
-    if (!s->read_only && jl_req_new(s, NULL, NULL, &rq) == 0) {
-        rq->run = jl_run_punch;
-        rq->u.frag.j = jl_journal_ref(j);
-        rq->u.frag.at = f->begin;
-        if (jl_req_post(s, rq) < 0) {
-            jl_journal_unref(j);
-            jl_req_free(rq);
-        }
-    }
-    return E_AGAIN;
 }
 
 int jc_local_flush(struct jc_store *s, struct executor *ex, jc_done_fn *done, void *arg)
@@ -212,5 +169,5 @@ int jc_local_remove_fragments(struct jc_store *s, const struct jc_journal *j, in
 int jc_local_punch(struct jc_store *s, const struct jc_journal *j, int64_t begin,
                    struct executor *ex, jc_done_fn *done, void *arg)
 {
-    return frag_request(jl_store_of(s), jl_run_punch, j, begin, ex, done, arg);
+    return frag_request(jl_store_of(s), run_punch, j, begin, ex, done, arg);
 }

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "journal_client/local/db.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/loss.h"
 #include "journal_client/uuid.h"
 
 int64_t jl_now_ms(const struct jl_store *s)
@@ -249,13 +249,26 @@ static void drop_files(struct jl_store *s, struct jl_journal *j, struct jl_frag 
     mem_free(index);
 }
 
+/* Unlinked for good, so that the rows may go with the next removal. */
+static void sync_closed(struct jl_store *s, struct jl_journal *j)
+{
+    char *folder = jl_path_join(s->dir, "fragments", j->name);
+    int err = folder == NULL ? E_NOMEM : jl_sync_dir(folder);
+
+    mem_free(folder);
+    if (err < 0 && err != E_NOTFOUND)
+        log_event(LOG_WARN, "store.sync_folder", LF_STR("journal", j->name), LF_ERR(err));
+}
+
 static int record_prefix(struct jl_store *s, struct jl_journal *j, int64_t end, int64_t log_start)
 {
     int err;
 
     if ((err = jl_db_begin(s)) < 0)
         return err;
-    if ((err = jl_db_run(s->db, JL_SQL_FRAGS_BELOW, "ii", j->id, end)) == 0)
+    /* The rows stay until the next removal, so that a crash leaves the names of what has to go. */
+    if ((err = jl_db_run(s->db, JL_SQL_FRAGS_GONE, "i", j->id)) == 0 &&
+        (err = jl_db_run(s->db, JL_SQL_FRAGS_GOING, "ii", j->id, end)) == 0)
         err = jl_db_run(s->db, JL_SQL_LOG_START, "ii", j->id, log_start);
     if (err < 0) {
         jl_db_rollback(s);
@@ -266,14 +279,12 @@ static int record_prefix(struct jl_store *s, struct jl_journal *j, int64_t end, 
 
 int jl_remove_prefix(struct jl_store *s, struct jl_journal *j, size_t n)
 {
-    int64_t log_start = j->heads.log_start;
+    int64_t log_start = j->log_start;
     int err;
 
-    /* Holes that now lie at the front go along: what was in them is gone as well. */
-    pthread_mutex_lock(&s->lock);
-    while (n < j->frags_n && j->frags[n]->missing)
+    /* Holes that were made and now lie at the front go along. */
+    while (n < j->frags_n && j->frags[n]->state == JL_FRAG_REMOVED)
         n++;
-    pthread_mutex_unlock(&s->lock);
     if (n == 0)
         return 0;
     for (size_t i = 0; i < n; i++) {
@@ -292,7 +303,9 @@ int jl_remove_prefix(struct jl_store *s, struct jl_journal *j, size_t n)
     memcpy(gone, j->frags, n * sizeof(struct jl_frag *));
     memmove(j->frags, j->frags + n, (j->frags_n - n) * sizeof(struct jl_frag *));
     j->frags_n -= n;
-    j->heads.log_start = log_start;
+    j->log_start = log_start;
+    if (log_start > j->heads.log_start)
+        j->heads.log_start = log_start;
     jl_journal_set_first(j);
     jl_notify_followers(j);
     pthread_mutex_unlock(&s->lock);
@@ -303,6 +316,7 @@ int jl_remove_prefix(struct jl_store *s, struct jl_journal *j, size_t n)
         jl_frag_unref(gone[i]);
     }
     mem_free(gone);
+    sync_closed(s, j);
     return 0;
 }
 
@@ -312,22 +326,23 @@ int jl_remove_one(struct jl_store *s, struct jl_journal *j, size_t at)
     bool front = true;
     int err;
 
-    pthread_mutex_lock(&s->lock);
+    if (f->state == JL_FRAG_REMOVED)
+        return E_NOTFOUND;
     for (size_t i = 0; i < at; i++)
-        front = front && j->frags[i]->missing;
-    pthread_mutex_unlock(&s->lock);
+        front = front && j->frags[i]->state == JL_FRAG_REMOVED;
     if (front)
         return jl_remove_prefix(s, j, at + 1);
     if ((err = jl_db_begin(s)) < 0)
         return err;
-    if ((err = jl_db_run(s->db, JL_SQL_FRAG_MISS, "ii", j->id, f->begin)) < 0) {
+    if ((err = jl_db_run(s->db, JL_SQL_FRAG_SET, "iii", j->id, f->begin, (int64_t)JL_ROW_REMOVED)) <
+        0) {
         jl_db_rollback(s);
         return err;
     }
     if ((err = jl_db_commit(s)) < 0)
         return err;
     pthread_mutex_lock(&s->lock);
-    f->missing = true;
+    f->state = JL_FRAG_REMOVED;
     jl_journal_set_first(j);
     jl_notify_followers(j);
     pthread_mutex_unlock(&s->lock);
@@ -345,18 +360,18 @@ static void retain(struct jl_store *s, struct jl_journal *j, const struct jc_spe
 
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < j->frags_n; i++)
-        kept += j->frags[i]->missing ? 0 : j->frags[i]->end - j->frags[i]->begin;
+        kept += j->frags[i]->state == JL_FRAG_REMOVED ? 0 : j->frags[i]->end - j->frags[i]->begin;
     for (; n < j->frags_n; n++) {
         const struct jl_frag *f = j->frags[n];
         bool old = spec->retention_ms > 0 && now - f->mod_time_ms > spec->retention_ms;
         bool much = spec->retention_bytes > 0 && kept > spec->retention_bytes;
-        if (f->missing)
+        if (f->state == JL_FRAG_REMOVED)
             continue;
         if (!old && !much)
             break;
         kept -= f->end - f->begin;
     }
-    while (n > 0 && j->frags[n - 1]->missing)
+    while (n > 0 && j->frags[n - 1]->state == JL_FRAG_REMOVED)
         n--; /* remove_prefix takes them along when something before them goes */
     pthread_mutex_unlock(&s->lock);
     int err = n == 0 ? 0 : jl_remove_prefix(s, j, n);
@@ -384,6 +399,7 @@ void jl_housekeeping(struct jl_store *s)
     for (size_t i = 0; i < s->listing->n; i++) {
         const struct jc_journal *item = s->listing->items[i];
         struct jl_journal *j = jl_of(item);
+        jl_loss_tick(s, j);
         if (jl_roll(s, j, &item->spec, false) < 0)
             continue;
         retain(s, j, &item->spec);

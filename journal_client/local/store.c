@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "journal_client/local/db.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/loss.h"
 
 #define FRAGMENT_BYTES     (INT64_C(64) << 20)
 #define HOUSEKEEPING_MS    1000
@@ -119,6 +119,7 @@ static int store_new(const struct jc_local_opts *o, const struct jl_hooks *hooks
     s->clock = o->clock != NULL ? o->clock : clock_system();
     s->probe = (struct jl_probe){o->probe, o->probe_arg};
     s->read_only = o->read_only;
+    s->accept_lost = o->accept_lost;
     s->fragment_bytes = o->fragment_bytes > 0 ? o->fragment_bytes : FRAGMENT_BYTES;
     s->housekeeping_ms = o->housekeeping_ms > 0 ? o->housekeeping_ms : HOUSEKEEPING_MS;
     s->hooks = *hooks;
@@ -356,7 +357,8 @@ int jl_open_idle(const struct jc_local_opts *o, const struct jl_hooks *hooks, st
         jl_why(why, why_bytes, "cannot make the folder %s", s->dir);
         goto out;
     }
-    if ((err = take_lock(s, why, why_bytes)) < 0 || (err = jl_db_open(s, why, why_bytes)) < 0 ||
+    if ((err = jl_loss_database(s, why, why_bytes)) < 0 ||
+        (err = take_lock(s, why, why_bytes)) < 0 || (err = jl_db_open(s, why, why_bytes)) < 0 ||
         (err = jl_recover(s, why, why_bytes)) < 0)
         goto out;
     *out = s;

@@ -263,7 +263,7 @@ static inline struct bl *bl_new(void)
     bl->wall_ns = BL_EPOCH_NS;
     bl->clock = (struct clock){bl_wall, bl_mono, bl};
     bl->l.hooks =
-        (struct jl_hooks){ll_pwrite, ll_fdatasync, ll_rename, ll_commit, bl_store_point, bl};
+        (struct jl_hooks){ll_pwrite, ll_fdatasync, ll_rename, ll_commit, bl_store_point, bl, NULL};
     bl->l.opts = (struct jc_local_opts){
         .dir = bl->l.dir, .clock = &bl->clock, .probe = gw_doc_probe, .housekeeping_ms = 3600000};
     bl->proxy.ops = &ops;

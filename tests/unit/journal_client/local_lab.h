@@ -20,6 +20,7 @@ struct local_lab {
     /* faults; counted down by each call, 0 = this one fails */
     atomic_int write_in, sync_in, rename_in, commit_in;
     atomic_int commit_fails; /* so many commits fail */
+    atomic_int doubt_in;     /* this commit is durable, but reported as failed */
     atomic_int write_errno;
     atomic_bool short_writes;
     atomic_int syncs;
@@ -87,6 +88,13 @@ static inline int ll_commit(void *arg)
     return ll_due(&l->commit_in) ? E_NOSPACE : 0;
 }
 
+static inline int ll_committed(void *arg)
+{
+    struct local_lab *l = arg;
+
+    return ll_due(&l->doubt_in) ? E_IO : 0;
+}
+
 static inline void ll_point(void *arg, const char *where)
 {
     (void)arg;
@@ -140,6 +148,7 @@ static inline void ll_faults_off(struct local_lab *l)
     atomic_store(&l->sync_in, -1);
     atomic_store(&l->rename_in, -1);
     atomic_store(&l->commit_in, -1);
+    atomic_store(&l->doubt_in, -1);
     atomic_store(&l->write_errno, ENOSPC);
 }
 
@@ -154,7 +163,8 @@ static inline int ll_setup(void **state)
     l->wall_ms = 1800000000000;
     l->mono_ms = 1000;
     l->clock = (struct clock){ll_wall, ll_mono, l};
-    l->hooks = (struct jl_hooks){ll_pwrite, ll_fdatasync, ll_rename, ll_commit, ll_point, l};
+    l->hooks =
+        (struct jl_hooks){ll_pwrite, ll_fdatasync, ll_rename, ll_commit, ll_point, l, ll_committed};
     l->opts = (struct jc_local_opts){
         .dir = l->dir, .clock = &l->clock, .probe = lab_probe, .housekeeping_ms = 3600000};
     ll_open(l);

@@ -290,6 +290,7 @@ static void a_hole_in_the_middle_is_jumped_and_leaves_log_start(void **state)
     assert_int_equal(lab_append(&l->lab, j, "C0002:d\n"), 0);
     assert_int_equal(ll_punch(l, j, middle), 0);
     assert_int_equal(ll_punch(l, j, 5), E_NOTFOUND);
+    assert_int_equal(ll_punch(l, j, middle), E_NOTFOUND); /* it is none any more */
     for (int round = 0; round < 2; round++) {
         r = (struct lab_read){0};
         lab_read(&l->lab, &r, &o);
@@ -318,35 +319,6 @@ static void a_hole_in_the_middle_is_jumped_and_leaves_log_start(void **state)
     }
     /* When the front goes, the hole behind it goes along. */
     assert_int_equal(ll_remove(l, j, 8), 0);
-    struct jc_heads h = lab_heads(&l->lab, j);
-    assert_true(h.log_start == 16 && h.first == 16);
-    jc_journal_unref(j);
-}
-
-static void a_file_that_an_operator_deleted_becomes_a_hole(void **state)
-{
-    struct local_lab *l = *state;
-    const struct jc_journal *j = lab_create(&l->lab, "acme/a");
-    char path[1024];
-
-    (void)ll_fragment(l, j, "C0001:a\n");
-    (void)ll_fragment(l, j, "C0002:b\n");
-    (void)ll_fragment(l, j, "C0003:c\n");
-    jc_journal_unref(j);
-    ll_close(l);
-    assert_true(ll_file(l, "fragments", "acme/a", "0000000000000008", path, sizeof path));
-    assert_int_equal(unlink(path), 0);
-    assert_int_equal(jc_local_check(l->dir, lab_probe, NULL, ll_no_report, NULL), 1);
-    ll_open(l);
-    j = lab_find(&l->lab, "acme/a");
-    lab_expect_text(&l->lab, j, 0, "C0001:a\nC0003:c\n");
-    assert_int_equal(lab_heads(&l->lab, j).log_start, 0);
-    /* While it runs, too. */
-    assert_true(ll_file(l, "fragments", "acme/a", "0000000000000000", path, sizeof path));
-    jl_frag_close_all(jl_store_of(l->lab.s));
-    assert_int_equal(unlink(path), 0);
-    lab_expect_text(&l->lab, j, 0, "C0003:c\n");
-    assert_int_equal(ll_flush(l), 0); /* behind the committer's record of it */
     struct jc_heads h = lab_heads(&l->lab, j);
     assert_true(h.log_start == 16 && h.first == 16);
     jc_journal_unref(j);
@@ -523,7 +495,6 @@ int main(void)
         T(fragments_close_by_age),
         T(retention_by_age_and_by_bytes_raises_log_start),
         T(a_hole_in_the_middle_is_jumped_and_leaves_log_start),
-        T(a_file_that_an_operator_deleted_becomes_a_hole),
         T(a_missing_or_damaged_index_is_made_anew),
         T(a_reader_goes_on_in_a_removed_fragment),
         T(a_deleted_journal_leaves_no_files_and_its_name_is_free),
