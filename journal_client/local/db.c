@@ -376,11 +376,16 @@ static int settle(struct jl_store *s)
     return 0;
 }
 
+int jl_db_settle(struct jl_store *s)
+{
+    return s->db->unsettled ? settle(s) : 0;
+}
+
 int jl_db_begin(struct jl_store *s)
 {
-    int err;
+    int err = jl_db_settle(s);
 
-    if (s->db->unsettled && (err = settle(s)) < 0)
+    if (err < 0)
         return err;
     return jl_db_run(s->db, JL_SQL_BEGIN, "");
 }

@@ -83,6 +83,8 @@ MUST_USE int jl_db_commit(struct jl_store *s);
 void jl_db_rollback(struct jl_store *s);
 /* A failed commit may still be found by a later recovery: files must stay as they are. */
 bool jl_db_unsettled(const struct jl_db *db);
+/* Ends that doubt, if there is one; begin does the same. Before a file is cut or renamed. */
+MUST_USE int jl_db_settle(struct jl_store *s);
 
 /* Runs a statement without rows. fmt: i = int64_t, s = const char * (text), b = struct span (blob).
  */

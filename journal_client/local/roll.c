@@ -226,7 +226,9 @@ int jl_roll(struct jl_store *s, struct jl_journal *j, const struct jc_spec *spec
         return j->broken;
     if (!j->renamed && !force && !due(s, j, spec))
         return 0;
-    if (!j->renamed)
+    /* Bytes behind the end may be those of a commit that recovery would find. */
+    err = jl_db_settle(s);
+    if (err == 0 && !j->renamed)
         err = close_file(s, j);
     if (err == 0)
         err = jl_roll_finish(s, j);

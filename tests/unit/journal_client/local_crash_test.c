@@ -232,6 +232,55 @@ static void an_interrupted_deletion_is_finished_at_the_next_start(void **state)
     jc_journal_unref(j);
 }
 
+/* The child's last append is durable, but was reported as failed, and nothing more can be written
+ * to the database; then all that closes fragments is tried. */
+static void die_in_doubt(struct local_lab *l)
+{
+    const struct jc_spec spec = {.name = "acme/a", .fragment_age_ms = 1000};
+    pid_t pid = fork();
+    int status;
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        ll_open(l);
+        const struct jc_journal *j = lab_create_spec(&l->lab, &spec);
+        bool ok = lab_append(&l->lab, j, "C0001:a\n") == 0;
+        atomic_store(&l->doubt_in, 0);
+        atomic_store(&l->commit_fails, 1000000);
+        ok = ok && lab_append(&l->lab, j, "C0002:doubt\n") == E_IO;
+        ok = ok && ll_flush(l) < 0;
+        atomic_fetch_add(&l->wall_ms, 5000);
+        ll_tick(l);
+        ok = ok && lab_append(&l->lab, j, "C0003:no\n") < 0;
+        ok = ok && ll_flush(l) < 0;
+        _exit(ok ? 42 : 43);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(WEXITSTATUS(status), 42);
+}
+
+/* ll_commit is asked before COMMIT: the one that becomes doubtful has to pass it. */
+static int pass_first(void *arg)
+{
+    struct local_lab *l = arg;
+
+    return atomic_load(&l->doubt_in) == 0 ? 0 : ll_commit(arg);
+}
+
+static void no_fragment_is_closed_while_a_commit_is_in_doubt(void **state)
+{
+    struct local_lab *l = *state;
+
+    ll_close(l);
+    l->hooks.commit = pass_first;
+    die_in_doubt(l);
+    l->hooks.commit = ll_commit;
+    ll_open(l);
+    const struct jc_journal *j = lab_find(&l->lab, "acme/a");
+    lab_expect_text(&l->lab, j, 0, "C0001:a\nC0002:doubt\n"); /* as a whole */
+    jc_journal_unref(j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +288,8 @@ int main(void)
                                         ll_teardown),
         cmocka_unit_test_setup_teardown(an_interrupted_deletion_is_finished_at_the_next_start,
                                         ll_setup, ll_teardown),
+        cmocka_unit_test_setup_teardown(no_fragment_is_closed_while_a_commit_is_in_doubt, ll_setup,
+                                        ll_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
