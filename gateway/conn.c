@@ -77,11 +77,18 @@ static void note_output(struct evbuffer *buf, const struct evbuffer_cb_info *inf
         c->bytes_out += info->n_deleted;
         c->active_ms = now_ms(c);
         metric_add(M_BYTES_OUT, (int64_t)info->n_deleted);
+        c->moved_bytes += info->n_deleted;
     }
-    if (evbuffer_get_length(buf) == 0)
+    if (evbuffer_get_length(buf) == 0) {
         c->output_ms = 0;
-    else if (info->n_deleted > 0 || c->output_ms == 0)
+        c->moved_bytes = 0;
+    } else if (c->output_ms == 0 ||
+               c->moved_bytes >= c->w->shared->config->conn_output_bytes / CONN_STALL_SHARE) {
         c->output_ms = now_ms(c);
+        c->moved_bytes = 0;
+    }
+    if (info->n_deleted > 0)
+        conn_wake_starved(c);
 }
 
 int conn_init(struct conn *c, struct worker *w, bool login)
@@ -112,16 +119,45 @@ void conn_fini(struct conn *c)
 
 size_t conn_room(const struct conn *c)
 {
-    size_t unsent = evbuffer_get_length(c->out) + c->held_bytes;
+    size_t unsent = evbuffer_get_length(c->out) + c->held_bytes + c->gathered_bytes;
     size_t budget = c->w->shared->config->conn_output_bytes;
 
     return unsent < budget ? budget - unsent : 0;
+}
+
+bool conn_may_collect(const struct conn *c, const struct request *rq)
+{
+    /* the oldest goes on when only those behind it hold something: they wait for its answer */
+    return conn_room(c) > 0 || (rq == TAILQ_FIRST(&c->queue) && evbuffer_get_length(c->out) == 0);
+}
+
+void conn_wake_starved(struct conn *c)
+{
+    if (c->starved_n > 0)
+        worker_turn_add(c->w, c);
+}
+
+void conn_feed(struct conn *c)
+{
+    struct request *rq;
+
+    while (c->starved_n > 0 && c->state != CONN_CLOSED) {
+        TAILQ_FOREACH(rq, &c->queue, link)
+        {
+            if (rq->fed != NULL && conn_may_collect(c, rq))
+                break;
+        }
+        if (rq == NULL)
+            return;
+        request_feed(rq); /* may end any request of the connection */
+    }
 }
 
 /* Whether a budget is used up. */
 static bool full(const struct conn *c)
 {
     return c->queue_n >= CONN_PIPELINE || auth_checking(&c->auth) ||
+           (c->queue_n > 0 && c->w->request_bytes > WORKER_REQUEST_BYTES) ||
            c->queue_bytes > c->w->shared->config->max_request_bytes || conn_room(c) == 0;
 }
 
@@ -330,6 +366,7 @@ void conn_flush(struct conn *c)
         }
         c->held_bytes -= bytes; /* rq->out is empty now */
         unqueue(c, rq);
+        conn_wake_starved(c); /* another one is the oldest now */
         if (last) {
             drop_requests(c);
             conn_finish(c);

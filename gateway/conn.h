@@ -4,9 +4,13 @@
  * buffers of whatever carries the bytes (gateway/stream.c: a socket; tests: memory).
  *
  * Budgets: at most CONN_PIPELINE requests and max_request_bytes of frames in flight, and no further
- * frame is taken while conn_output_bytes are unsent. An idle connection holds no buffer.
+ * frame is taken while conn_output_bytes are unsent; what requests in flight have collected for
+ * their answers counts as unsent, and a request that finds no room waits for it. Behind a request
+ * in flight no further one is taken while the worker's requests hold WORKER_REQUEST_BYTES. An idle
+ * connection holds no buffer.
  *
- * An unfinished frame must be whole stall_ms after its first byte, however it drips.
+ * An unfinished frame must be whole stall_ms after its first byte, however it drips. Of unsent
+ * output a CONN_STALL_SHARE-th of conn_output_bytes must leave in each stall_ms, or all of it.
  *
  * Owner: worker; all functions on its thread. A connection that is closed is freed at the end of
  * the worker's turn, so callers up the stack may still look at its state.
@@ -33,6 +37,14 @@ struct evbuffer_cb_entry;
  * waits, and closes at the stall limit. */
 #define CONN_INPUT_FREE    ((size_t)64 * 1024)
 #define WORKER_INPUT_BYTES ((size_t)64 * 1024 * 1024)
+
+/* Frames and arenas of all requests in flight on a worker. Beyond it long polls are answered at
+ * once, and connections that have a request in flight are not read. */
+#define WORKER_REQUEST_BYTES ((size_t)256 * 1024 * 1024)
+
+/* With the defaults, 256 KiB in 30 s: slower readers would hold an answer for longer than anybody
+ * waits for it. */
+#define CONN_STALL_SHARE 16
 
 enum conn_state {
     CONN_READING,  /* takes frames */
@@ -68,13 +80,16 @@ struct conn {
     struct evbuffer *out;
     TAILQ_HEAD(request_queue, request) queue; /* by arrival */
     unsigned queue_n;
-    size_t queue_bytes; /* frames in flight */
-    size_t held_bytes;  /* answers that wait for the answers before them */
-    size_t granted;     /* of the worker's input budget, for the frame that is arriving */
+    size_t queue_bytes;    /* frames in flight */
+    size_t held_bytes;     /* answers that wait for the answers before them */
+    size_t gathered_bytes; /* what unanswered requests have collected (request_hold) */
+    size_t moved_bytes;    /* that left `out` since output_ms */
+    unsigned starved_n;    /* requests that wait for room (request_starve) */
+    size_t granted;        /* of the worker's input budget, for the frame that is arriving */
     /* All on clock_mono_ms; 0 = not running. */
     int64_t active_ms; /* last byte in either direction */
     int64_t frame_ms;  /* when the unfinished frame in `in` began */
-    int64_t output_ms; /* when `out` last shrank, or began to fill */
+    int64_t output_ms; /* when `out` began to fill, or had last moved on far enough */
     uint64_t bytes_in;
     uint64_t bytes_out;
     uint64_t requests;
@@ -111,6 +126,13 @@ void conn_deadlines(struct conn *c, int64_t now_ms);
 void conn_queue(struct conn *c, struct request *rq);
 /* Unsent bytes that the connection may still take on before it counts as full. */
 size_t conn_room(const struct conn *c);
+/* Whether this request in flight may collect a batch: there is room, or nobody else could make any.
+ */
+bool conn_may_collect(const struct conn *c, const struct request *rq);
+/* Room may have come: looks at starved requests later in this turn. */
+void conn_wake_starved(struct conn *c);
+/* In the connection's turn, in any state: feeds requests that waited for room. */
+void conn_feed(struct conn *c);
 /* A request turned done: sends what may leave. */
 void conn_flush(struct conn *c);
 

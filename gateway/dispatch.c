@@ -109,8 +109,10 @@ void dispatch_frame(struct conn *c, struct blob *frame)
     bool raw = c->auth.raw;
     err = raw ? auth_raw(rq) : admit(rq, &r, &row);
     blob_unref(frame); /* the request has its own reference */
-    if (!raw && err == 0)
+    if (!raw && err == 0) {
+        request_charge(rq);
         err = row->handler(rq);
+    }
     if (err < 0)
         request_abort(rq, err);
 }

@@ -3,6 +3,8 @@
  * collecting (fetch_gather.c) and the waiting (fetch_wait.c). A request costs what it lists; within
  * a session it costs what changed.
  */
+#include <stdlib.h>
+
 #include "base/assert.h"
 #include "base/mem.h"
 #include "gateway/fetch_int.h"
@@ -66,36 +68,105 @@ static int64_t clamp_wait(int32_t ms)
     return ms > FETCH_WAIT_MAX_MS ? FETCH_WAIT_MAX_MS : ms;
 }
 
-/* The parts of a sessionless request, in its order; doubles are answered twice. */
-static int list_parts(struct fetch *f, const struct kp_fetch_req *req)
+/* One partition that a request lists. */
+struct asked {
+    const struct kp_fetch_req_topics *t;
+    const struct kp_fetch_req_topics_partitions *p;
+    size_t at; /* its place in the request */
+};
+
+static int asked_key_cmp(const struct asked *a, const struct asked *b)
 {
-    const struct gw_task *task = request_task(f->rq);
-    size_t n = 0;
+    int c = memcmp(&a->t->topic_id, &b->t->topic_id, sizeof a->t->topic_id);
+
+    if (c == 0)
+        c = span_cmp(a->t->topic, b->t->topic);
+    if (c == 0 && a->p->partition != b->p->partition)
+        c = a->p->partition < b->p->partition ? -1 : 1;
+    return c;
+}
+
+static int asked_cmp(const void *va, const void *vb)
+{
+    const struct asked *a = va, *b = vb;
+    int c = asked_key_cmp(a, b);
+
+    return c != 0 ? c : a->at < b->at ? -1 : a->at > b->at;
+}
+
+static int asked_place_cmp(const void *va, const void *vb)
+{
+    const struct asked *a = va, *b = vb;
+
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
+/* What is listed twice keeps its first place and its last values, as in Kafka: a part costs twenty
+ * times its bytes on the wire. By sorting, so that no choice of names makes it slow. Returns how
+ * many are left. */
+static size_t merge_doubles(struct asked *list, size_t n)
+{
+    size_t kept = 0;
+
+    qsort(list, n, sizeof *list, asked_cmp);
+    for (size_t i = 0; i < n; i++) {
+        if (kept > 0 && asked_key_cmp(&list[kept - 1], &list[i]) == 0)
+            list[kept - 1].p = list[i].p;
+        else
+            list[kept++] = list[i];
+    }
+    qsort(list, kept, sizeof *list, asked_place_cmp);
+    return kept;
+}
+
+static int list_asked(const struct kp_fetch_req *req, struct asked **out, size_t *out_n)
+{
+    struct asked *list;
+    size_t n = 0, at = 0;
 
     for (int32_t i = 0; i < req->topics_n; i++)
         n += req->topics[i].partitions_n > 0 ? (size_t)req->topics[i].partitions_n : 0;
-    if ((f->parts = arena_array(&f->rq->arena, n, sizeof *f->parts)) == NULL)
+    if ((list = mem_array(n, sizeof *list)) == NULL)
         return E_NOMEM;
-    for (int32_t i = 0; i < req->topics_n; i++) {
-        const struct kp_fetch_req_topics *t = &req->topics[i];
+    for (int32_t i = 0; i < req->topics_n; i++)
+        for (int32_t j = 0; j < req->topics[i].partitions_n; j++, at++)
+            list[at] = (struct asked){&req->topics[i], &req->topics[i].partitions[j], at};
+    *out = list;
+    *out_n = n > 1 ? merge_doubles(list, n) : n;
+    return 0;
+}
 
-        for (int32_t j = 0; j < t->partitions_n; j++) {
-            const struct kp_fetch_req_topics_partitions *rp = &t->partitions[j];
-            struct fetch_part *p = &f->parts[f->parts_n++];
+/* The parts of a sessionless request, in its order. */
+static int list_parts(struct fetch *f, const struct kp_fetch_req *req)
+{
+    const struct gw_task *task = request_task(f->rq);
+    struct asked *list;
+    size_t n;
 
-            p->topic = t->topic;
-            p->topic_id = t->topic_id;
-            p->index = rp->partition;
-            p->max_bytes = rp->partition_max_bytes;
-            p->want = (struct fetch_want){.offset = rp->fetch_offset,
-                                          .current_epoch = rp->current_leader_epoch,
-                                          .last_fetched_epoch = rp->last_fetched_epoch};
-            p->user = &f->self;
-            p->ready_list = &f->ready;
-            fetch_resolve(f->fw, p, task, f->version);
-            fetch_mark_ready(p);
-        }
+    if (list_asked(req, &list, &n) < 0)
+        return E_NOMEM;
+    if ((f->parts = arena_array(&f->rq->arena, n, sizeof *f->parts)) == NULL) {
+        mem_free(list);
+        return E_NOMEM;
     }
+    f->parts_n = n;
+    for (size_t i = 0; i < n; i++) {
+        const struct kp_fetch_req_topics_partitions *rp = list[i].p;
+        struct fetch_part *p = &f->parts[i];
+
+        p->topic = list[i].t->topic;
+        p->topic_id = list[i].t->topic_id;
+        p->index = rp->partition;
+        p->max_bytes = rp->partition_max_bytes;
+        p->want = (struct fetch_want){.offset = rp->fetch_offset,
+                                      .current_epoch = rp->current_leader_epoch,
+                                      .last_fetched_epoch = rp->last_fetched_epoch};
+        p->user = &f->self;
+        p->ready_list = &f->ready;
+        fetch_resolve(f->fw, p, task, f->version);
+        fetch_mark_ready(p);
+    }
+    mem_free(list);
     return 0;
 }
 
@@ -308,9 +379,9 @@ static int choose_parts(struct fetch *f, struct fetch_part ***out, size_t *out_n
     if (f->session == NULL)
         n = f->parts_n;
     else if (f->full)
-        TAILQ_FOREACH(p, fetch_session_parts(f->session), session_link)
-    n++;
-    else n = f->order_n;
+        n = fetch_session_parts_n(f->session);
+    else
+        n = f->order_n;
     if ((list = arena_array(&f->rq->arena, n, sizeof(struct fetch_part *))) == NULL)
         return E_NOMEM;
     if (f->session == NULL) {
@@ -318,7 +389,9 @@ static int choose_parts(struct fetch *f, struct fetch_part ***out, size_t *out_n
             list[at] = &f->parts[at];
     } else if (f->full) {
         TAILQ_FOREACH(p, fetch_session_parts(f->session), session_link)
-        list[at++] = p;
+        {
+            list[at++] = p;
+        }
     } else {
         for (size_t i = 0; i < n; i++) {
             if (must_tell(f->order[i]))

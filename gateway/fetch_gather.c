@@ -10,6 +10,8 @@
 #include "gateway/fetch_int.h"
 #include "gateway/metrics.h"
 
+#define STARVED 2 /* no room for a first batch: the pass was dropped, or is to be */
+
 static void gather_run(struct fetch *f);
 
 static const struct gw_shared *shared(const struct fetch *f)
@@ -33,6 +35,7 @@ static void drop_batches(struct fetch *f)
     for (size_t i = 0; i < f->batches_n; i++)
         kp_batch_fini(&f->batches[i]);
     f->batches_n = 0;
+    request_release(f->rq, f->bytes);
     f->bytes = 0;
     f->counted = 0;
 }
@@ -66,6 +69,7 @@ static int add_batch(struct fetch *f, struct fetch_part *p, struct kp_batch *b)
         f->batches = grown;
         f->batches_cap = cap;
     }
+    request_hold(f->rq, b->bytes->len);
     f->bytes += b->bytes->len;
     f->cur.bytes += b->bytes->len;
     f->batches[f->batches_n++] = *b;
@@ -80,6 +84,7 @@ static void fail_part(struct fetch *f, struct fetch_part *p, int err)
     while (p->batch_n > 0) {
         struct kp_batch *b = &f->batches[--f->batches_n];
         f->bytes -= b->bytes->len;
+        request_release(f->rq, b->bytes->len);
         p->batch_n--;
         kp_batch_fini(b);
     }
@@ -120,11 +125,20 @@ static void plan_part(struct fetch *f, struct fetch_part *p)
 
 /* --- one partition --- */
 
+/* How many bytes the answer may still grow by. */
+static size_t answer_room(const struct fetch *f)
+{
+    size_t left = f->max_bytes > f->bytes ? f->max_bytes - f->bytes : 0;
+    size_t conn = request_room(f->rq);
+
+    return left < conn ? left : conn;
+}
+
 /* How many bytes p may still add; the very first batch of an answer may pass it. */
 static size_t room(const struct fetch *f, const struct fetch_part *p)
 {
     size_t part_max = p->max_bytes < 0 ? 0 : (size_t)p->max_bytes;
-    size_t left = f->max_bytes > f->bytes ? f->max_bytes - f->bytes : 0;
+    size_t left = answer_room(f);
 
     part_max = part_max > f->cur.bytes ? part_max - f->cur.bytes : 0;
     return part_max < left ? part_max : left;
@@ -135,14 +149,14 @@ static bool has_room(struct fetch *f, const struct fetch_part *p, size_t bytes)
 {
     if (bytes <= room(f, p) || f->bytes == 0)
         return true;
-    if (f->max_bytes <= f->bytes || f->max_bytes - f->bytes < bytes)
+    if (answer_room(f) < bytes)
         f->answer_now = true; /* nothing more would fit, so waiting is in vain */
     else
         f->cur.part_full = true;
     return false;
 }
 
-/* The batches of the entry from cur.at on. 1: full; 0: the block is used up; E_NOMEM. */
+/* The batches of the entry from cur.at on. 1: full; 0: the block is used up; STARVED; E_NOMEM. */
 static int take_entry(struct fetch *f, struct fetch_part *p)
 {
     const struct gw_blockbatches *e = f->cur.entry;
@@ -152,6 +166,8 @@ static int take_entry(struct fetch *f, struct fetch_part *p)
     for (; i < e->n; i++) {
         struct kp_batch b = e->batches[i];
 
+        if (f->bytes == 0 && !request_may_collect(f->rq))
+            return STARVED; /* others filled the output while this one waited for its block */
         if (!has_room(f, p, b.bytes->len))
             return 1;
         (void)blob_ref(b.bytes);
@@ -163,7 +179,7 @@ static int take_entry(struct fetch *f, struct fetch_part *p)
     return 0;
 }
 
-/* Uses the block that arrived. 1: p is done with; 0: go on at cur.at; E_NOMEM. */
+/* Uses the block that arrived. 1: p is done with; 0: go on at cur.at; STARVED; E_NOMEM. */
 static int use_entry(struct fetch *f, struct fetch_part *p)
 {
     struct gw_blockbatches *e = f->cur.entry;
@@ -298,6 +314,25 @@ static int close_part(struct fetch *f, struct fetch_part *p)
     return 0;
 }
 
+static void fed(struct request *rq)
+{
+    struct fetch *f = rq->park;
+    struct fetch_worker *fw = f->fw;
+
+    if (f->state != FETCH_STARVED)
+        return; /* something else woke it meanwhile */
+    fetch_wake(f);
+    fetch_run_queue(fw);
+}
+
+/* Drops the pass; another one begins when the connection's output has room again. */
+static void starve(struct fetch *f)
+{
+    fetch_gather_reset(f);
+    f->state = FETCH_STARVED;
+    request_starve(f->rq, fed);
+}
+
 /* 1: parked; 0: p is done with; negative: failed. */
 static int gather_part(struct fetch *f, struct fetch_part *p)
 {
@@ -305,7 +340,12 @@ static int gather_part(struct fetch *f, struct fetch_part *p)
         int rc = f->cur.err;
 
         if (rc == 0 && f->cur.entry != NULL) {
-            if ((rc = use_entry(f, p)) == 1)
+            rc = use_entry(f, p);
+            if (rc == STARVED) {
+                starve(f);
+                return 1;
+            }
+            if (rc == 1)
                 return 0;
         }
         if (rc < 0)
@@ -370,6 +410,8 @@ static void gather_end(struct fetch *f)
         fetch_answer(f);
     else if (f->changed)
         fetch_wake(f);
+    else if (!request_may_wait(f->rq))
+        fetch_answer(f);
     else
         fetch_wait_begin(f);
 }
@@ -426,6 +468,10 @@ void fetch_gather(struct fetch *f)
     f->state = FETCH_GATHERING;
     f->answer_now = false;
     f->changed = false;
+    if (!request_may_collect(f->rq)) {
+        starve(f);
+        return;
+    }
     if (order_parts(f) < 0) {
         fetch_refuse(f, E_NOMEM);
         return;

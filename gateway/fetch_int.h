@@ -119,6 +119,7 @@ enum fetch_state {
     FETCH_ASKING, /* its session comes from another worker; no parts yet */
     FETCH_GATHERING,
     FETCH_WAITING,
+    FETCH_STARVED, /* its connection's output is full of others: nothing is collected */
 };
 
 /* Owner: the request's arena. */
@@ -149,7 +150,7 @@ struct fetch {
     size_t order_at;
     struct kp_batch *batches; /* each with its own reference */
     size_t batches_n, batches_cap;
-    size_t bytes;    /* of batches */
+    size_t bytes;    /* of batches; held of the connection's room (request_hold) */
     size_t counted;  /* bytes towards min_bytes: also what a limit left behind, and growth since */
     bool answer_now; /* an error, a divergence, or the answer is full */
     bool changed;    /* something became ready since the pass began */
@@ -246,7 +247,11 @@ void fetch_session_leave(struct fetch *f);
 int32_t fetch_session_id(const struct fetch_session *s);
 /* All parts, by age. */
 struct fetch_part_list *fetch_session_parts(struct fetch_session *s);
+size_t fetch_session_parts_n(const struct fetch_session *s);
 struct fetch_part_list *fetch_session_ready(struct fetch_session *s);
+/* Brings idle sessions to the worker's present view, a bounded number of parts a call: they would
+ * keep an old view, with all its journals, for as long as they idle. */
+void fetch_sessions_refresh(struct fetch_sessions *ss);
 /* Resolves all parts in this view and makes them ready, unless it is the one seen last. */
 void fetch_session_see(struct fetch_session *s, const struct gw_view *view);
 /* The client was told of p: remembers what it knows; partitions with records go to the back. */

@@ -5,8 +5,8 @@
  *
  * Sessions belong to the worker of the connection that opened them, and their ids name it; a client
  * that comes back on another worker's connection has its session handed over
- * (fetch_session_move.c). The number of sessions and of their partitions is bounded; the least
- * recently used one that no request uses makes room.
+ * (fetch_session_move.c). The number of sessions, of their partitions and of the partitions of one
+ * is bounded; the least recently used one that no request uses makes room.
  */
 #include <sys/random.h>
 
@@ -20,6 +20,9 @@
 #define FIRST_BUCKETS 4
 /* Partitions of all sessions of a worker: about 350 bytes each. */
 #define SESSION_PARTS_MAX 200000
+/* Of one session: more is fetched without one. So nobody's request evicts more than its share. */
+#define SESSION_PARTS_EACH (SESSION_PARTS_MAX / 8)
+#define REFRESH_PARTS      10000 /* brought to a new view in one go */
 
 /* Owner: the parts that name it. */
 struct fetch_session_topic {
@@ -121,7 +124,7 @@ static struct fetch_part *part_add(struct fetch_session *s, struct span name,
                                    const struct kp_uuid *id, int32_t index,
                                    struct fetch_session_topic **topic)
 {
-    if (s->ss->parts_n >= SESSION_PARTS_MAX)
+    if (s->parts_n >= SESSION_PARTS_EACH || s->ss->parts_n >= SESSION_PARTS_MAX)
         return NULL;
     if (*topic == NULL) {
         if ((*topic = mem_alloc(sizeof **topic + name.n + 1)) == NULL)
@@ -301,7 +304,7 @@ static bool evict_one(struct fetch_sessions *ss)
 /* False: idle sessions could not make enough room. */
 static bool make_room(struct fetch_sessions *ss, size_t parts_n)
 {
-    if (ss->max == 0 || parts_n > SESSION_PARTS_MAX)
+    if (ss->max == 0 || parts_n > SESSION_PARTS_EACH)
         return false;
     while (ss->n >= ss->max || ss->parts_n + parts_n > SESSION_PARTS_MAX) {
         if (!evict_one(ss))
@@ -434,6 +437,11 @@ struct fetch_part_list *fetch_session_parts(struct fetch_session *s)
     return &s->parts;
 }
 
+size_t fetch_session_parts_n(const struct fetch_session *s)
+{
+    return s->parts_n;
+}
+
 struct fetch_part_list *fetch_session_ready(struct fetch_session *s)
 {
     return &s->ready;
@@ -453,6 +461,22 @@ void fetch_session_see(struct fetch_session *s, const struct gw_view *view)
         fetch_mark_ready(p);
     }
     gw_view_unref(old);
+}
+
+void fetch_sessions_refresh(struct fetch_sessions *ss)
+{
+    const struct gw_view *view = ss->fw->w->view;
+    struct fetch_session *s;
+    size_t parts = 0;
+
+    TAILQ_FOREACH(s, &ss->lru, lru)
+    {
+        if (s->fetch != NULL || s->view == view)
+            continue;
+        if ((parts += s->parts_n) > REFRESH_PARTS && parts > s->parts_n)
+            return; /* the next sweep goes on */
+        fetch_session_see(s, view);
+    }
 }
 
 void fetch_session_told(struct fetch_session *s, struct fetch_part *p)

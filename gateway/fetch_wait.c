@@ -288,7 +288,10 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    fetch_waits_sweep(arg);
+    struct fetch_waits *ws = arg;
+
+    fetch_waits_sweep(ws);
+    fetch_sessions_refresh(ws->fw->sessions);
 }
 
 size_t fetch_waits_watches(const struct fetch_waits *ws)

@@ -32,9 +32,19 @@ struct request *request_new(struct conn *c, struct blob *frame)
     return rq;
 }
 
+static void unstarve(struct request *rq)
+{
+    if (rq->fed != NULL)
+        rq->conn->starved_n--;
+    rq->fed = NULL;
+}
+
 /* What only the handler needed. */
 static void drop_inputs(struct request *rq)
 {
+    unstarve(rq);
+    rq->w->request_bytes -= rq->charged;
+    rq->charged = 0;
     arena_fini(&rq->arena);
     blob_unref(rq->frame);
     rq->frame = NULL;
@@ -197,6 +207,54 @@ void *request_response(struct request *rq)
 size_t request_room(const struct request *rq)
 {
     return conn_room(rq->conn);
+}
+
+void request_hold(struct request *rq, size_t bytes)
+{
+    rq->conn->gathered_bytes += bytes;
+}
+
+void request_release(struct request *rq, size_t bytes)
+{
+    ASSERT(bytes <= rq->conn->gathered_bytes);
+    rq->conn->gathered_bytes -= bytes;
+    if (bytes > 0)
+        conn_wake_starved(rq->conn);
+}
+
+bool request_may_collect(const struct request *rq)
+{
+    return conn_may_collect(rq->conn, rq);
+}
+
+void request_starve(struct request *rq, void (*fed)(struct request *rq))
+{
+    worker_assert(rq->w);
+    unstarve(rq);
+    rq->fed = fed;
+    rq->conn->starved_n++;
+}
+
+void request_feed(struct request *rq)
+{
+    void (*fed)(struct request *) = rq->fed;
+
+    unstarve(rq);
+    fed(rq);
+}
+
+void request_charge(struct request *rq)
+{
+    size_t holds = rq->arena.used + (rq->frame == NULL ? 0 : rq->frame->len);
+
+    rq->w->request_bytes += holds - rq->charged;
+    rq->charged = holds;
+}
+
+bool request_may_wait(struct request *rq)
+{
+    request_charge(rq);
+    return rq->w->request_bytes <= WORKER_REQUEST_BYTES;
 }
 
 const char *request_principal(const struct request *rq)

@@ -42,7 +42,9 @@ struct request {
     size_t frame_bytes;   /* what the frame counts against the connection's input budget */
     struct evbuffer *out; /* the encoded answer, once done; NULL: none is sent */
     bool done;
-    bool close_after; /* the connection ends at this place in the order of answers */
+    bool close_after;                /* the connection ends at this place in the order of answers */
+    size_t charged;                  /* of the worker's request_bytes */
+    void (*fed)(struct request *rq); /* request_starve; NULL: it does not wait for room */
 };
 
 /* 0: answered or parked. Negative: no answer is possible; the connection is closed and the error
@@ -72,11 +74,29 @@ const struct gw_task *request_task(const struct request *rq);
  * batch aside. Small when many requests of one connection turn ready at once, or it reads slowly.
  */
 size_t request_room(const struct request *rq);
+/* Bytes that a parked request collected for its answer: they count against the room of its
+ * connection until they are released, which is before request_reply. */
+void request_hold(struct request *rq, size_t bytes);
+void request_release(struct request *rq, size_t bytes);
+/* False: others fill the connection's output, so that not even a first batch should be collected
+ * now. True for at least one request of a connection whose peer reads. */
+bool request_may_collect(const struct request *rq);
+/* request_may_collect was false: fed is called once it is true, unless rq is answered or cancelled
+ * before. */
+void request_starve(struct request *rq, void (*fed)(struct request *rq));
+/* False: the requests in flight hold so much of the worker's memory that this one should be
+ * answered now rather than wait for something. Call it when about to wait: it counts what rq holds
+ * by now. */
+bool request_may_wait(struct request *rq);
 /* Address that this client should be told to connect to. */
 void request_advertised(const struct request *rq, const char **host, uint16_t *port);
 
 /* --- for conn.c and dispatch.c --- */
 
+/* Counts what rq holds, frame and arena, in the worker's request_bytes. */
+void request_charge(struct request *rq);
+/* Calls fed. rq may be gone afterwards. */
+void request_feed(struct request *rq);
 /* Takes one reference of frame. NULL: out of memory (frame is untouched). */
 MUST_USE struct request *request_new(struct conn *c, struct blob *frame);
 /* Drops it without an answer; a parked one is cancelled first. */

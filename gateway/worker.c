@@ -101,6 +101,7 @@ void worker_turn(struct worker *w)
         struct conn *c = STAILQ_FIRST(&turn);
         STAILQ_REMOVE_HEAD(&turn, turn_link);
         c->in_turn = false;
+        conn_feed(c);
         if (c->state == CONN_READING)
             conn_input(c);
     }

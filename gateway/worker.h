@@ -64,6 +64,7 @@ struct worker {
     STAILQ_HEAD(, conn) turn;  /* connections with buffered frames that may go on */
     STAILQ_HEAD(, conn) grave; /* closed ones, freed at the end of the turn */
     size_t input_granted;      /* bytes of large frames, arriving or in flight (conn.h) */
+    size_t request_bytes;      /* frames and arenas of all requests in flight (request.h) */
     struct event *turn_event;
     struct event *tick_event; /* deadlines of connections */
     atomic_size_t load;       /* connections given to this worker and not freed yet; any thread */

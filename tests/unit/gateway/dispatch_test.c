@@ -387,6 +387,106 @@ static void answers_that_wait_for_an_earlier_one_count_as_unsent(void **state)
     assert_int_equal(mc->conn.held_bytes, 0);
 }
 
+static struct request *fed_last;
+
+static void on_fed(struct request *rq)
+{
+    fed_last = rq;
+}
+
+static void what_requests_collect_counts_and_who_finds_no_room_is_called_when_there_is(void **state)
+{
+    struct harness *h = *state;
+    struct mem_conn *mc = mem_conn_new(h);
+    struct span answer;
+
+    h->config.conn_output_bytes = 1000;
+    parked_n = 0;
+    for (int32_t i = 0; i < 3; i++)
+        park(mc, i);
+    request_hold(parked[1], 600);
+    assert_int_equal(request_room(parked[2]), 400);
+    request_hold(parked[1], 400);
+    assert_false(request_may_collect(parked[2]));
+    assert_true(request_may_collect(parked[0])); /* those behind it wait for it */
+    fed_last = NULL;
+    request_starve(parked[2], on_fed);
+    harness_turns(h);
+    assert_null(fed_last);
+    request_release(parked[1], 1000);
+    harness_turns(h);
+    assert_ptr_equal(fed_last, parked[2]);
+    fed_last = NULL;
+    harness_turns(h);
+    assert_null(fed_last);             /* once */
+    request_starve(parked[2], on_fed); /* an answer takes it away */
+    for (int32_t i = 2; i >= 0; i--)
+        reply(parked[i]);
+    harness_turns(h);
+    assert_null(fed_last);
+    assert_int_equal(mc->conn.starved_n, 0);
+    assert_int_equal(mc->conn.gathered_bytes, 0);
+    while (harness_take(mc, &answer))
+        harness_turns(h);
+    assert_int_equal(h->w.request_bytes, 0);
+}
+
+static void an_answer_that_drips_away_is_cut_at_the_stall_limit(void **state)
+{
+    struct harness *h = *state;
+    struct mem_conn *mc = mem_conn_new(h);
+    bool gone = false;
+
+    mc->gone = &gone;
+    h->config.conn_output_bytes = 16000; /* so 1000 bytes a limit are asked for */
+    parked_n = 0;
+    park(mc, 0);
+    (void)evbuffer_add(mc->conn.out, (char[8000]){0}, 8000);
+    for (int i = 0; i < 14; i++) { /* fast enough */
+        h->now_ms += h->config.stall_ms / 2;
+        evbuffer_drain(mc->conn.out, 500);
+        worker_tick(&h->w);
+        harness_turns(h);
+        assert_false(gone);
+    }
+    for (int i = 0; i < 4 && !gone; i++) {
+        h->now_ms += h->config.stall_ms / 2;
+        evbuffer_drain(mc->conn.out, 1);
+        worker_tick(&h->w);
+        harness_turns(h);
+    }
+    assert_true(gone);
+}
+
+static void behind_a_request_in_flight_none_is_read_while_requests_hold_too_much(void **state)
+{
+    struct harness *h = *state;
+    struct mem_conn *mc = mem_conn_new(h), *other = mem_conn_new(h);
+    struct kp_metadata_req *body = harness_body(h, KP_API_METADATA);
+    struct span answer;
+
+    body->topics_n = -1;
+    parked_n = 0;
+    park(mc, 0);
+    assert_true(request_may_wait(parked[0]));
+    h->w.request_bytes += WORKER_REQUEST_BYTES;
+    assert_false(request_may_wait(parked[0]));
+    harness_send(mc, KP_API_METADATA, 1, 1, body);
+    harness_send(mc, KP_API_METADATA, 1, 2, body);
+    assert_true(mc->conn.queue_n <= 2);
+    assert_int_equal(mc->conn.state, CONN_BLOCKED);
+    harness_send(other, KP_API_METADATA, 1, 3, body); /* who has none in flight is served */
+    harness_decode(other, KP_API_METADATA, 1, 3);
+    reply(parked[0]);
+    harness_turns(h);
+    for (int i = 0; i < 3; i++) {
+        assert_true(harness_take(mc, &answer));
+        harness_turns(h);
+    }
+    h->w.request_bytes -= WORKER_REQUEST_BYTES;
+    assert_int_equal(h->w.request_bytes, 0);
+}
+
 static void pipelining_is_bounded(void **state)
 {
     struct harness *h = *state;
@@ -545,6 +645,9 @@ int main(void)
         T(closing_cancels_what_is_parked_once),
         T(an_aborted_request_lets_earlier_answers_out_and_drops_later_ones),
         T(answers_that_wait_for_an_earlier_one_count_as_unsent),
+        T(what_requests_collect_counts_and_who_finds_no_room_is_called_when_there_is),
+        T(an_answer_that_drips_away_is_cut_at_the_stall_limit),
+        T(behind_a_request_in_flight_none_is_read_while_requests_hold_too_much),
         T(pipelining_is_bounded),
         T(large_frames_share_one_budget_and_wait_for_it),
         T(a_frame_larger_than_the_budget_gets_through_alone),

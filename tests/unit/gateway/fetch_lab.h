@@ -36,6 +36,10 @@ struct lab {
     void *resp;
     unsigned replies;
     int aborted; /* E_* of request_abort */
+    /* the connection's room, as request.h has it */
+    size_t room; /* [no limit] */
+    size_t held;
+    bool no_memory; /* request_may_wait */
 };
 
 static struct lab *lab_current;
@@ -92,6 +96,41 @@ void *request_response(struct request *rq)
     return resp;
 }
 
+size_t request_room(const struct request *rq)
+{
+    (void)rq;
+    return lab_current->room > lab_current->held ? lab_current->room - lab_current->held : 0;
+}
+
+void request_hold(struct request *rq, size_t bytes)
+{
+    (void)rq;
+    lab_current->held += bytes;
+}
+
+void request_release(struct request *rq, size_t bytes)
+{
+    (void)rq;
+    assert_true(bytes <= lab_current->held);
+    lab_current->held -= bytes;
+}
+
+bool request_may_collect(const struct request *rq)
+{
+    return request_room(rq) > 0;
+}
+
+void request_starve(struct request *rq, void (*fed)(struct request *rq))
+{
+    rq->fed = fed;
+}
+
+bool request_may_wait(struct request *rq)
+{
+    (void)rq;
+    return !lab_current->no_memory;
+}
+
 const char *request_principal(const struct request *rq)
 {
     (void)rq;
@@ -141,6 +180,7 @@ static inline struct lab *lab_new(void)
     assert_int_equal(jobpool_new(1, "loads", &lab->shared.loads), 0);
     assert_int_equal(gw_cache_new(64 << 20, &lab->fs->base, lab->shared.loads, &lab->shared.cache),
                      0);
+    lab->room = SIZE_MAX;
     lab->encoder.id = 1;
     lab->w.shared = &lab->shared;
     lab->w.base = event_base_new();

@@ -255,6 +255,46 @@ static void a_flood_of_sessions_evicts_the_idle_and_never_the_active(void **stat
     assert_int_equal(finish(lab, request(lab, 12, id, 1)), 0);
 }
 
+/* One request of doubled or unknown partitions must not throw everybody out. */
+static void a_session_larger_than_its_share_is_not_opened_and_evicts_nobody(void **state)
+{
+    enum { LISTED = 25001 };
+    struct lab *lab = *state;
+    size_t t = lab_topic(lab, "docs", 1);
+    int32_t kept = open_session(lab, 12, t, 1);
+    struct lab_request *r = request(lab, 12, 0, 0);
+    struct kp_fetch_req_topics_partitions *many = mem_array(LISTED, sizeof *many);
+
+    assert_non_null(many);
+    lab_want(lab, r, t, 0, 0);
+    for (int32_t i = 0; i < LISTED; i++) {
+        many[i] = r->parts[0];
+        many[i].partition = i;
+    }
+    r->topics[0].partitions = many;
+    r->topics[0].partitions_n = LISTED;
+    assert_int_equal(finish(lab, r), 0);
+    assert_int_equal(lab_resp(lab)->session_id, 0);
+    assert_int_equal(fetch_sessions_count(lab->w.fetch->sessions), 1);
+    assert_int_equal(finish(lab, request(lab, 12, kept, 1)), 0);
+    mem_free(many);
+}
+
+static void an_idle_session_lets_go_of_an_old_view(void **state)
+{
+    struct lab *lab = *state;
+    size_t t = lab_topic(lab, "docs", 1);
+    int32_t id = open_session(lab, 12, t, 1);
+    const struct gw_view *old = gw_view_ref(lab->w.view);
+
+    (void)lab_topic(lab, "more", 1); /* another view */
+    assert_ptr_not_equal(lab->w.view, old);
+    fetch_sessions_refresh(lab->w.fetch->sessions);
+    assert_int_equal(atomic_load(&old->refs), 1);
+    gw_view_unref(old);
+    assert_int_equal(finish(lab, request(lab, 12, id, 1)), 0);
+}
+
 static void without_room_a_client_is_served_without_a_session(void **state)
 {
     struct lab *lab = *state;
@@ -369,6 +409,8 @@ int main(void)
         T(a_full_request_closes_the_session_that_it_names),
         T(an_emptied_session_is_closed),
         T(a_flood_of_sessions_evicts_the_idle_and_never_the_active),
+        T(a_session_larger_than_its_share_is_not_opened_and_evicts_nobody),
+        T(an_idle_session_lets_go_of_an_old_view),
         T(without_room_a_client_is_served_without_a_session),
         T(a_wake_up_looks_at_the_busy_partition_alone),
         T(served_partitions_go_to_the_back_of_the_line),

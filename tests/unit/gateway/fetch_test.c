@@ -494,6 +494,113 @@ static void running_out_of_memory_is_an_answer_or_a_closed_connection(void **sta
     assert_true(good > 0 && failed + aborted > 0);
 }
 
+/* Kafka's broker merges them too; each would cost twenty times its bytes on the wire. */
+static void a_partition_listed_twice_is_answered_once_by_its_last_values(void **state)
+{
+    struct lab *lab = *state;
+    size_t t = lab_topic(lab, "docs", 2);
+    int64_t a = lab_doc(lab, t, 0, 200), b = lab_doc(lab, t, 0, 200);
+    struct lab_request *r = lab_fetch_new(lab, 12);
+
+    lab_heads(lab);
+    for (int i = 0; i < 1000; i++) {
+        lab_want(lab, r, t, 0, a);
+        lab_want(lab, r, t, 1, 0);
+    }
+    lab_want(lab, r, t, 0, b);
+    lab_send(r);
+    lab_await(lab, r);
+    assert_int_equal(lab_resp(lab)->responses_n, 1);
+    assert_int_equal(lab_resp(lab)->responses[0].partitions_n, 2);
+    assert_int_equal(lab_resp(lab)->responses[0].partitions[0].partition_index, 0);
+    assert_int_equal(lab_resp(lab)->responses[0].partitions[1].partition_index, 1);
+    lab_parse(lab_part(lab, t, 0)->records.in, &got);
+    assert_int_equal(lab_first_visible(&got, b), b);
+    lab_drop(r);
+}
+
+static void an_answer_is_no_larger_than_what_is_left_of_the_connections_output(void **state)
+{
+    struct lab *lab = *state;
+    size_t t = lab_topic(lab, "docs", 1);
+    struct lab_request *r = lab_fetch_new(lab, 12);
+    size_t bytes = 0;
+
+    for (int i = 0; i < 100; i++)
+        (void)lab_doc(lab, t, 0, 10000);
+    lab_heads(lab);
+    lab->room = 200000;
+    lab_want(lab, r, t, 0, 0);
+    lab_send(r);
+    lab_await(lab, r);
+    bytes = lab_part(lab, t, 0)->records.in.n;
+    assert_in_range(bytes, 100000, 200000);
+    assert_int_equal(lab->held, 0); /* the connection counts the answer from here on */
+    lab_drop(r);
+}
+
+static void without_room_nothing_is_collected_until_there_is_some(void **state)
+{
+    struct lab *lab = *state;
+    size_t t = lab_topic(lab, "docs", 1);
+    struct lab_request *r = lab_fetch_new(lab, 12);
+    int64_t a = lab_doc(lab, t, 0, 10000);
+
+    lab_heads(lab);
+    lab->room = 0;
+    r->body.fetch.max_wait_ms = 0;
+    lab_want(lab, r, t, 0, 0);
+    lab_send(r);
+    assert_false(r->rq.done);
+    assert_non_null(r->rq.fed);
+    assert_int_equal(lab->held, 0);
+    lab->room = 1; /* the first batch comes however large */
+    r->rq.fed(&r->rq);
+    lab_await(lab, r);
+    lab_parse(lab_part(lab, t, 0)->records.in, &got);
+    assert_int_equal(lab_first_visible(&got, 0), a);
+    lab_drop(r);
+}
+
+/* All were admitted while there was room, and turn ready at once. */
+static void a_block_that_arrives_when_the_room_is_gone_is_not_held(void **state)
+{
+    struct lab *lab = *state;
+    size_t t = lab_topic(lab, "docs", 1);
+    struct lab_request *r = lab_fetch_new(lab, 12);
+
+    (void)lab_doc(lab, t, 0, 10000);
+    lab_heads(lab);
+    lab_want(lab, r, t, 0, 0);
+    lab_send(r);
+    assert_false(r->rq.done); /* its block is loading */
+    lab->room = 0;
+    while (r->rq.fed == NULL)
+        assert_true(mailbox_wait(&lab->w.mb, 20000) > 0);
+    assert_int_equal(lab->held, 0);
+    lab->room = SIZE_MAX;
+    r->rq.fed(&r->rq);
+    lab_await(lab, r);
+    assert_true(lab_part(lab, t, 0)->records.in.n > 10000);
+    lab_drop(r);
+}
+
+static void a_long_poll_does_not_wait_when_waiting_requests_hold_too_much_memory(void **state)
+{
+    struct lab *lab = *state;
+    size_t t = lab_topic(lab, "docs", 1);
+    struct lab_request *r = lab_fetch_new(lab, 12);
+
+    lab_heads(lab);
+    lab->no_memory = true;
+    r->body.fetch.max_wait_ms = 100000;
+    lab_want(lab, r, t, 0, 0);
+    lab_send(r);
+    assert_true(r->rq.done);
+    assert_int_equal(lab_part(lab, t, 0)->error_code, 0);
+    lab_drop(r);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -518,6 +625,11 @@ int main(void)
         T(a_store_that_fails_is_an_error_of_that_partition_alone),
         T(what_is_served_lies_below_the_watermark_that_goes_with_it),
         T(running_out_of_memory_is_an_answer_or_a_closed_connection),
+        T(a_partition_listed_twice_is_answered_once_by_its_last_values),
+        T(an_answer_is_no_larger_than_what_is_left_of_the_connections_output),
+        T(without_room_nothing_is_collected_until_there_is_some),
+        T(a_block_that_arrives_when_the_room_is_gone_is_not_held),
+        T(a_long_poll_does_not_wait_when_waiting_requests_hold_too_much_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
