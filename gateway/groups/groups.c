@@ -225,6 +225,6 @@ void groups_free(struct groups *gs)
     gs->store = NULL;
     mailbox_fini(&gs->mb);
     groups_table_fini(gs);
-    gw_view_unref(gs->view);
+    groups_view_fini(gs);
     mem_free(gs);
 }

@@ -71,6 +71,7 @@ struct groups {
     struct group_store *store;  /* NULL: nothing is kept */
     const struct gw_view *view; /* never NULL */
     struct keymap table;        /* key: task, NUL, id */
+    struct keymap epochs;       /* last seen, of each topic: struct groups_epoch */
     struct keymap counts;       /* groups of each task: struct groups_count */
     struct group **heap;        /* by next_ms */
     size_t heap_n;
@@ -117,6 +118,7 @@ const struct gw_topic *groups_topic_by_id(const struct groups *gs, const char *t
                                           const struct kp_uuid *id);
 /* A view arrived: tells the groups of its tasks which topics changed. Takes the reference. */
 void groups_take_view(struct groups *gs, const struct gw_view *view);
+void groups_view_fini(struct groups *gs);
 /* A fresh id for a member: PREFIX-xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx; in the arena, NULL: E_NOMEM
  */
 MUST_USE const char *groups_member_id(struct arena *a, struct span prefix);

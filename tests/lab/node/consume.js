@@ -5,22 +5,24 @@
 //   ones that its consumer uses (no public API): its encoder and decoder are under test, not its consumer loop.
 //   platformatic-direct: the public Consumer.listOffsets() and Consumer.fetch(), no group is joined.
 // Modules come from $LAB/node (node-install.sh). Prints counts; exit 1 when nothing came in 40 s.
-// LAB_DUMP=FILE and LAB_IDLE_MS as in py/consume.py.
+// LAB_DUMP=FILE, LAB_IDLE_MS and LAB_FLUSH as in py/consume.py.
 const fs = require('fs');
 const LAB = process.env.LAB || '/opt/lab';
 const req = require('module').createRequire(LAB + '/node/');
 Promise.withResolvers ||= function () { let a, b; const p = new Promise((x, y) => { a = x; b = y; }); return { promise: p, resolve: a, reject: b }; }; // Node 20 for @platformatic/kafka 2.x
 const [lib, b, topic, group] = process.argv.slice(2);
+const session = +(process.env.LAB_SESSION_MS || 0); // KafkaJS's group; 0: the library's
 const idle = +(process.env.LAB_IDLE_MS || 3000);
 let n = 0, by = 0, last = Date.now(); const t0 = Date.now();
 const lines = process.env.LAB_DUMP ? [] : null;
 const b64 = (x) => x === null || x === undefined ? '-' : x.length ? Buffer.from(x).toString('base64') : '=';
 const seen = (k, v, partition, offset, ts) => {
   n++; by += (k ? k.length : 0) + (v ? v.length : 0); last = Date.now();
-  if (lines) lines.push(`${partition}\t${offset}\t${ts}\t${b64(k)}\t${b64(v)}`);
+  if (lines && process.env.LAB_FLUSH === '1') fs.appendFileSync(process.env.LAB_DUMP, `${partition}\t${offset}\t${ts}\t${b64(k)}\t${b64(v)}\n`);
+  else if (lines) lines.push(`${partition}\t${offset}\t${ts}\t${b64(k)}\t${b64(v)}`);
 };
 const report = (ver) => {
-  if (lines) fs.writeFileSync(process.env.LAB_DUMP, lines.map((l) => l + '\n').join(''));
+  if (lines && process.env.LAB_FLUSH !== '1') fs.writeFileSync(process.env.LAB_DUMP, lines.map((l) => l + '\n').join(''));
   const d = (last - t0) / 1000, u = process.resourceUsage();
   console.log(`${lib} ${ver} records=${n} bytes=${by} secs=${d.toFixed(3)} MB/s=${(by / 1e6 / d).toFixed(1)} msgs/s=${(n / d).toFixed(0)} cpu_s=${((u.userCPUTime + u.systemCPUTime) / 1e6).toFixed(2)} rss_mb=${(u.maxRSS / 1024).toFixed(0)}`);
 };
@@ -36,9 +38,9 @@ const ver = (m) => JSON.parse(fs.readFileSync(LAB + '/node/node_modules/' + m + 
 (async () => {
   if (lib === 'kafkajs') {
     const { Kafka, logLevel } = req('kafkajs');
-    const c = new Kafka({ clientId: 'lab-kafkajs', brokers: [b], logLevel: process.env.V ? logLevel.DEBUG : logLevel.ERROR }).consumer({ groupId: group });
+    const c = new Kafka({ clientId: 'lab-kafkajs', brokers: [b], logLevel: process.env.V ? logLevel.DEBUG : logLevel.ERROR }).consumer({ groupId: group, ...(session ? { sessionTimeout: session, heartbeatInterval: session / 6, rebalanceTimeout: session } : {}) });
     await c.connect(); await c.subscribe({ topic, fromBeginning: true });
-    await c.run({ eachBatch: async ({ batch }) => { for (const m of batch.messages) seen(m.key, m.value, batch.partition, m.offset, m.timestamp); } });
+    await c.run({ ...(session ? { autoCommitInterval: session / 6 } : {}), eachBatch: async ({ batch }) => { for (const m of batch.messages) seen(m.key, m.value, batch.partition, m.offset, m.timestamp); } });
     done(ver('kafkajs'), () => c.disconnect());
   } else if (lib === 'kafkajs-direct') {
     const { createLogger, LEVELS } = req('kafkajs/src/loggers'), Cluster = req('kafkajs/src/cluster'), Batch = req('kafkajs/src/consumer/batch');

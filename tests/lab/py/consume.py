@@ -2,7 +2,7 @@
 """Lab consumer in Python. consume.py LIB [-b HOST:PORT] [-t TOPIC] [-m group|next|direct] [-g GROUP] [-n MAX] [-X k=v]
 LIB: confluent | kafka-python | aiokafka. Prints one line with counts and rates; exit 1 if nothing came in 40 s.
 LAB_DUMP=FILE: one line a record: partition, offset, timestamp, key and value in base64 ("-" is null, "=" is empty).
-LAB_IDLE_MS: silence after which the run ends (default 3000)."""
+LAB_IDLE_MS: silence after which the run ends (default 3000). LAB_FLUSH=1: each record is written at once."""
 import argparse, asyncio, base64, os, sys, time, resource
 
 ap = argparse.ArgumentParser()
@@ -25,7 +25,9 @@ def b64(b): return '-' if b is None else base64.b64encode(b).decode() or '='
 def seen(partition, offset, ts, key, value):
     global n, by
     n += 1; by += len(value or b'') + len(key or b'')
-    if dump: dump.write('%d\t%d\t%d\t%s\t%s\n' % (partition, offset, ts, b64(key), b64(value)))
+    if dump:
+        dump.write('%d\t%d\t%d\t%s\t%s\n' % (partition, offset, ts, b64(key), b64(value)))
+        if os.environ.get('LAB_FLUSH') == '1': dump.flush()
 
 def fin(ver, count, nbytes, last):
     if dump: dump.close()
@@ -87,6 +89,7 @@ elif a.lib == 'aiokafka':
     async def main():
         global n, by, last
         kw = dict(bootstrap_servers=a.b, client_id=cid, auto_offset_reset='earliest')
+        for k, v in X.items(): kw[k] = int(v) if v.lstrip('-').isdigit() else v
         c = aiokafka.AIOKafkaConsumer(*([] if a.m == 'direct' else [a.t]), group_id=None if a.m == 'direct' else grp, **kw)
         await c.start()
         if a.m == 'direct':

@@ -115,6 +115,28 @@ static void a_new_generation_commits_without_an_epoch_again(void **arg)
     groups_lab_fini(&lab);
 }
 
+static void a_topic_that_was_gone_for_a_while_is_known_by_its_epoch(void **arg)
+{
+    struct groups_lab lab;
+
+    (void)arg;
+    groups_lab_init(&lab);
+    struct lab_who m = lab_member(&lab, "g");
+    lab.epochs[0] = 0;
+    lab_view(&lab);
+    assert_int_equal(lab_read_at(&lab, "g", "t", 0).error, KE_UNKNOWN_TOPIC_OR_PARTITION);
+    lab.epochs[0] = 1; /* the same again */
+    lab_view(&lab);
+    assert_int_equal(lab_beat(&lab, "g", m), 0);
+    lab.epochs[0] = 0;
+    lab_view(&lab);
+    lab.epochs[0] = 2;
+    lab_view(&lab);
+    assert_int_equal(lab_beat(&lab, "g", m), KE_REBALANCE_IN_PROGRESS);
+    assert_int_equal(lab_commit_at(&lab, "g", m, "t", 0, 1, -1, ""), KE_ILLEGAL_GENERATION);
+    groups_lab_fini(&lab);
+}
+
 /* Case 31. */
 static void commits_expire_by_the_time_that_a_group_has_no_members(void **arg)
 {
@@ -486,6 +508,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_committed_is_refused_for_its_partition),
         cmocka_unit_test(a_raise_makes_old_commits_read_as_none_and_late_ones_harmless),
         cmocka_unit_test(a_new_generation_commits_without_an_epoch_again),
+        cmocka_unit_test(a_topic_that_was_gone_for_a_while_is_known_by_its_epoch),
         cmocka_unit_test(commits_expire_by_the_time_that_a_group_has_no_members),
         cmocka_unit_test(a_commit_of_an_old_epoch_is_kept_for_the_retention_and_no_longer),
         cmocka_unit_test(a_generation_is_not_heard_of_before_it_is_durable),

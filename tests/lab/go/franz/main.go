@@ -28,11 +28,15 @@ func main() {
 	maxPart := flag.Int("maxpart", 0, "FetchMaxPartitionBytes")
 	maxBytes := flag.Int("maxbytes", 0, "FetchMaxBytes")
 	committed := flag.Bool("rc", false, "read_committed")
+	session := flag.Duration("session", 0, "session timeout (0: the library's); heartbeats and commits come six times as often")
 	disableSess := flag.Bool("nosession", false, "disable fetch sessions")
 	flag.Parse()
 	opts := []kgo.Opt{kgo.SeedBrokers(strings.Split(*b, ",")...), kgo.ClientID(*id)}
 	if *debug {
 		opts = append(opts, kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelDebug, nil)))
+	}
+	if *session > 0 {
+		opts = append(opts, kgo.SessionTimeout(*session), kgo.HeartbeatInterval(*session/6), kgo.AutoCommitInterval(*session/6))
 	}
 	if *maxPart > 0 {
 		opts = append(opts, kgo.FetchMaxPartitionBytes(int32(*maxPart)))

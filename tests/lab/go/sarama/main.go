@@ -40,6 +40,7 @@ func main() {
 	g := flag.String("g", "lab-sarama", "group")
 	id := flag.String("id", "lab-sarama", "client id")
 	ver := flag.String("ver", "", "protocol version (default: the library's)")
+	session := flag.Duration("session", 0, "session timeout (0: the library's); heartbeats and commits come six times as often")
 	debug := flag.Bool("v", false, "debug log")
 	idle := flag.Duration("idle", labdump.Idle(), "stop after silence")
 	flag.Parse()
@@ -49,6 +50,11 @@ func main() {
 	c := sarama.NewConfig()
 	c.ClientID = *id
 	c.Consumer.Offsets.Initial = sarama.OffsetOldest
+	if *session > 0 {
+		c.Consumer.Group.Session.Timeout = *session
+		c.Consumer.Group.Heartbeat.Interval = *session / 6
+		c.Consumer.Offsets.AutoCommit.Interval = *session / 6
+	}
 	if *ver != "" {
 		v, err := sarama.ParseKafkaVersion(*ver)
 		if err != nil {
