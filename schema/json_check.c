@@ -98,9 +98,10 @@ const uint8_t *js_check_string(struct js_check *c, const uint8_t *p)
             do {
                 size_t n = js_utf8_len(p, c->end);
 
-                if (n == 0)
+                if (n == 0 && !c->lax)
                     return fail(c, p, "invalid UTF-8 in a string");
-                p += n;
+                c->dirty |= n == 0;
+                p += n == 0 ? 1 : n;
             } while (p < c->end && *p >= 0x80);
         }
     }
@@ -159,6 +160,16 @@ static const uint8_t *check_scalar(struct js_check *c, const uint8_t *p)
     }
 }
 
+/* White space between the tokens of a pair. */
+static inline const uint8_t *inner_ws(struct js_check *c, const uint8_t *p)
+{
+    if (p < c->end && *p <= ' ') {
+        c->spaced = true;
+        p = js_ws(p, c->end);
+    }
+    return p;
+}
+
 /* A key and its colon; the next byte is where the value begins. */
 static const uint8_t *check_key(struct js_check *c, const uint8_t *p)
 {
@@ -166,10 +177,10 @@ static const uint8_t *check_key(struct js_check *c, const uint8_t *p)
         return fail(c, p, "a key is expected");
     if ((p = js_check_string(c, p + 1)) == NULL)
         return NULL;
-    p = js_ws(p, c->end);
+    p = inner_ws(c, p);
     if (p == c->end || *p != ':')
         return fail(c, p, "a colon is expected");
-    return js_ws(p + 1, c->end);
+    return inner_ws(c, p + 1);
 }
 
 static inline bool in_object(const struct js_check *c)
@@ -192,7 +203,7 @@ static const uint8_t *open_pair(struct js_check *c, const uint8_t *p, bool *clos
         c->err = E_LIMIT;
         return NULL;
     }
-    p = js_ws(p + 1, c->end);
+    p = inner_ws(c, p + 1);
     if (p < c->end && *p == (object ? '}' : ']')) {
         *closed = true;
         return p + 1;
@@ -208,12 +219,12 @@ static const uint8_t *behind_value(struct js_check *c, const uint8_t *p, bool *d
     while (c->depth > 0) {
         bool object = in_object(c);
 
-        p = js_ws(p, c->end);
+        p = inner_ws(c, p);
         if (p == c->end)
             return fail(c, p,
                         object ? "input ends inside an object" : "input ends inside an array");
         if (*p == ',') {
-            p = js_ws(p + 1, c->end);
+            p = inner_ws(c, p + 1);
             return object ? check_key(c, p) : p;
         }
         if (*p != (object ? '}' : ']'))
@@ -261,6 +272,7 @@ static const uint8_t *begin(struct js_check *c, struct span text, const uint8_t 
     static const uint8_t bom[3] = {0xef, 0xbb, 0xbf};
 
     c->end = text.p + text.n;
+    c->lax = c->dirty = c->spaced = false;
     c->at = p;
     c->reason = NULL;
     c->err = 0;

@@ -108,9 +108,12 @@ size_t js_unescape(const uint8_t *p, const uint8_t *end, uint8_t out[4], size_t 
 
 enum sc_json_kind js_kind(uint8_t first);
 
-/* Where a strict check stands. The caller sets end; a failure sets at, reason and err. */
+/* Where a strict check stands. The caller sets end and lax; a failure sets at, reason and err. */
 struct js_check {
     const uint8_t *end;
+    bool lax;    /* bytes that are not UTF-8 pass, and dirty is set */
+    bool dirty;  /* the caller clears these two; they are only ever set */
+    bool spaced; /* white space stood between tokens inside the value */
     const uint8_t *at;
     const char *reason;
     int err;

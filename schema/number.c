@@ -15,6 +15,8 @@
 #define SLOW_MAX   780 /* digits that can decide a rounding, and some */
 #define MANT_EXACT (UINT64_C(1) << 53)
 
+__extension__ typedef unsigned __int128 u128;
+
 static const uint64_t POW10[20] = {
     UINT64_C(1),
     UINT64_C(10),
@@ -194,32 +196,32 @@ int sc_num_i64(const struct sc_num *n, int64_t *out)
     return 0;
 }
 
-int sc_num_text(const struct sc_num *n, struct writer *out)
+int sc_num_text(const struct sc_num *n, uint8_t *to, size_t *len)
 {
     struct significant s = significant(n);
-    size_t left = s.n;
+    size_t left = s.n, at = 0;
     bool begun = false;
 
-    if (s.n == 0) {
-        wr_u8(out, '0');
-        return wr_err(out);
-    }
-    if (s.exp < 0)
+    *len = 0;
+    if (s.n > 0 && s.exp < 0)
         return E_INVALID;
     if (s.exp > SC_NUM_MAX_ZEROS && !n->plain)
         return E_RANGE;
-    if (n->negative)
-        wr_u8(out, '-');
+    if (s.n == 0)
+        to[at++] = '0';
+    else if (n->negative)
+        to[at++] = '-';
     for (const uint8_t *p = n->text.p; left > 0; p++) {
         begun = begun || (*p >= '1' && *p <= '9');
         if (begun && is_digit(*p)) {
-            wr_u8(out, *p);
+            to[at++] = *p;
             left--;
         }
     }
-    for (int64_t i = 0; i < s.exp; i++)
-        wr_u8(out, '0');
-    return wr_err(out);
+    for (int64_t i = 0; s.n > 0 && i < s.exp; i++)
+        to[at++] = '0';
+    *len = at;
+    return 0;
 }
 
 /* --- doubles --- */
@@ -239,7 +241,7 @@ static double from_bits(uint64_t bits, bool negative)
 static bool eisel_lemire(uint64_t w, int64_t q, uint64_t *bits)
 {
     unsigned lz, top, shift;
-    unsigned __int128 product;
+    u128 product;
     uint64_t upper, lower, mant;
     int64_t power;
 
@@ -249,11 +251,11 @@ static bool eisel_lemire(uint64_t w, int64_t q, uint64_t *bits)
     }
     lz = (unsigned)__builtin_clzll(w);
     w <<= lz;
-    product = (unsigned __int128)w * SC_POW5[q - SC_POW5_MIN][0];
+    product = (u128)w * SC_POW5[q - SC_POW5_MIN][0];
     upper = (uint64_t)(product >> 64);
     lower = (uint64_t)product;
     if ((upper & 0x1ff) == 0x1ff) {
-        uint64_t more = (uint64_t)(((unsigned __int128)w * SC_POW5[q - SC_POW5_MIN][1]) >> 64);
+        uint64_t more = (uint64_t)(((u128)w * SC_POW5[q - SC_POW5_MIN][1]) >> 64);
 
         lower += more;
         upper += more > lower;

@@ -9,7 +9,6 @@
 
 #include "base/err.h"
 #include "base/span.h"
-#include "base/writer.h"
 
 #define SC_POW5_MIN (-342)
 #define SC_POW5_MAX 308
@@ -36,6 +35,6 @@ MUST_USE int sc_num_parse_text(struct span text, double *out); /* E_SYNTAX */
 MUST_USE int sc_num_i64(const struct sc_num *n, int64_t *out);
 /* The nearest double, ties to even; infinity beyond the largest. */
 double sc_num_double(const struct sc_num *n);
-/* Appends an integer in decimal, without exponent: 1e3 is 1000, -0 is 0. E_INVALID: a fraction;
- * E_RANGE: more than SC_NUM_MAX_ZEROS zeros at the end by exponent. */
-MUST_USE int sc_num_text(const struct sc_num *n, struct writer *out);
+/* An integer in decimal, without exponent: 1e3 is 1000, -0 is 0. to has room for the text and
+ * SC_NUM_MAX_ZEROS more. E_INVALID: a fraction; E_RANGE: the exponent asks for more zeros. */
+MUST_USE int sc_num_text(const struct sc_num *n, uint8_t *to, size_t *len);

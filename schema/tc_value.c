@@ -1,0 +1,523 @@
+/*
+ * Each kind of value. Recursion follows the program, whose depth is bounded; what lies deeper in a
+ * document is raw text or skipped, both without recursion. Pure; one thread a run.
+ */
+#include <stdio.h>
+
+#include "schema/number.h"
+#include "schema/tc_int.h"
+#include "schema/text.h"
+
+static const uint8_t *word(struct tc *t, const uint8_t *p, const char *w, size_t n)
+{
+    if ((size_t)(t->end - p) < n || memcmp(p, w, n) != 0)
+        return tc_fail(t, E_SYNTAX, p, "a value is expected");
+    return p + n;
+}
+
+static inline bool is_number(uint8_t c)
+{
+    return c == '-' || (uint8_t)(c - '0') < 10;
+}
+
+static const uint8_t *scan(struct tc *t, const uint8_t *p, struct sc_num *n)
+{
+    const uint8_t *q = sc_num_scan(p, t->end, n);
+
+    return q == NULL ? tc_fail(t, E_SYNTAX, p, "a digit is missing in a number") : q;
+}
+
+/* A value of another type than the schema's: still, it must be JSON. */
+static const uint8_t *wrong(struct tc *t, const uint8_t *p, const char *reason)
+{
+    if (tc_skip(t, p) == NULL)
+        return NULL;
+    return tc_misfit(t, p, *p == 'n' ? "null is not admitted here" : reason);
+}
+
+/* --- scalars --- */
+
+static const uint8_t *put_bool(struct tc *t, const uint8_t *p)
+{
+    const uint8_t *q;
+
+    if (*p != 't' && *p != 'f')
+        return wrong(t, p, "a boolean is expected");
+    q = *p == 't' ? word(t, p, "true", 4) : word(t, p, "false", 5);
+    if (q == NULL || !tc_room(t, 1))
+        return NULL;
+    *t->o++ = *p == 't';
+    return q;
+}
+
+static const uint8_t *put_long(struct tc *t, const uint8_t *p)
+{
+    struct sc_num n;
+    const uint8_t *q;
+    int64_t v;
+    int err;
+
+    if (!is_number(*p))
+        return wrong(t, p, "an integer is expected");
+    if ((q = scan(t, p, &n)) == NULL || !tc_room(t, 10))
+        return NULL;
+    if ((err = sc_num_i64(&n, &v)) < 0)
+        return tc_fail(t, err, p,
+                       err == E_RANGE ? "an integer beyond 64 bits" : "an integer is expected");
+    t->o = tc_long(t->o, v);
+    return q;
+}
+
+static const uint8_t *put_double_of(struct tc *t, double d, const uint8_t *q)
+{
+    uint64_t bits;
+
+    if (!tc_room(t, 8))
+        return NULL;
+    memcpy(&bits, &d, 8);
+    for (unsigned i = 0; i < 8; i++)
+        t->o[i] = (uint8_t)(bits >> 8 * i);
+    t->o += 8;
+    return q;
+}
+
+static const uint8_t *put_double(struct tc *t, const uint8_t *p)
+{
+    struct sc_num n;
+    const uint8_t *q;
+
+    if (!is_number(*p))
+        return wrong(t, p, "a number is expected");
+    if ((q = scan(t, p, &n)) == NULL)
+        return NULL;
+    return put_double_of(t, sc_num_double(&n), q);
+}
+
+static const uint8_t *put_number_text(struct tc *t, const uint8_t *p)
+{
+    struct span text;
+    const uint8_t *q;
+    double d;
+
+    if (*p != '"')
+        return is_number(*p) ? put_double(t, p) : wrong(t, p, "a number or its text is expected");
+    if ((q = tc_text(t, p, &text)) == NULL)
+        return NULL;
+    if (sc_num_parse_text(text, &d) < 0)
+        return tc_misfit(t, p, "a text that is not a number");
+    return put_double_of(t, d, q);
+}
+
+static const uint8_t *put_text_number(struct tc *t, const uint8_t *p)
+{
+    struct sc_num n;
+    const uint8_t *q;
+    uint8_t *body;
+    size_t len;
+    int err;
+
+    if (*p == '"')
+        return tc_string(t, p);
+    if (!is_number(*p))
+        return wrong(t, p, "a string or an integer is expected");
+    if ((q = scan(t, p, &n)) == NULL || !tc_room(t, n.text.n + SC_NUM_MAX_ZEROS + 12))
+        return NULL;
+    if ((err = sc_num_text(&n, t->o + 10, &len)) < 0)
+        return tc_fail(t, err, p,
+                       err == E_RANGE ? "an integer with too many digits"
+                                      : "a string or an integer is expected");
+    body = tc_long(t->o, (int64_t)len);
+    memmove(body, t->o + 10, len);
+    t->o = body + len;
+    return q;
+}
+
+static const uint8_t *put_formatted(struct tc *t, enum pg_op op, const uint8_t *p)
+{
+    static const char *const reasons[] = {
+        [PG_DATE] = "a date is expected (YYYY-MM-DD)",
+        [PG_TIME] = "a time is expected (RFC 3339)",
+        [PG_UUID] = "a UUID is expected",
+        [PG_DURATION] = "a duration is expected (ISO 8601)",
+    };
+    uint32_t parts[3];
+    struct span text;
+    const uint8_t *q;
+    char uuid[36];
+    int64_t v = 0;
+    int err;
+
+    if (*p != '"')
+        return wrong(t, p, reasons[op]);
+    if ((q = tc_text(t, p, &text)) == NULL || !tc_room(t, 40))
+        return NULL;
+    if (op == PG_DATE)
+        err = sc_text_date(text, &v);
+    else if (op == PG_TIME)
+        err = sc_text_time(text, &v);
+    else if (op == PG_UUID)
+        err = sc_text_uuid(text, uuid);
+    else
+        err = sc_text_duration(text, parts);
+    if (err < 0)
+        return tc_fail(t, err == E_RANGE ? err : E_INVALID, p, reasons[op]);
+    if (op == PG_UUID) {
+        t->o = tc_long(t->o, 36);
+        memcpy(t->o, uuid, 36);
+        t->o += 36;
+    } else if (op == PG_DURATION) {
+        for (unsigned i = 0; i < 12; i++)
+            *t->o++ = (uint8_t)(parts[i / 4] >> 8 * (i % 4));
+    } else {
+        t->o = tc_long(t->o, v);
+    }
+    return q;
+}
+
+/* The two that look at what the store itself wrote: nothing in them is a misfit. */
+static const uint8_t *put_meta(struct tc *t, const struct pg_node *node, const uint8_t *p)
+{
+    struct span text = {NULL, 0};
+    const uint8_t *q = *p == '"' ? tc_text(t, p, &text) : tc_skip(t, p);
+    int64_t v;
+
+    if (q == NULL || !tc_room(t, 12))
+        return NULL;
+    if (node->op == PG_DELETED) {
+        *t->o++ = span_eq_str(text, "d") ? 2 : 0;
+        return q;
+    }
+    if (sc_text_uuid_time(text, &v) < 0) {
+        *t->o++ = (uint8_t)(node->null_branch << 1);
+        return q;
+    }
+    *t->o++ = (uint8_t)(node->value_branch << 1);
+    t->o = tc_long(t->o, v);
+    return q;
+}
+
+/* --- arrays and maps: one block, then the empty one --- */
+
+/* A block of n items was written behind at + 1: puts the count in front and the end behind. */
+static bool close_block(struct tc *t, size_t at, uint64_t n)
+{
+    uint8_t count[10], *body;
+    size_t bytes, len;
+
+    if (!tc_room(t, 12))
+        return false;
+    if (n == 0) {
+        t->o_base[at] = 0;
+        return true;
+    }
+    bytes = (size_t)(tc_long(count, (int64_t)n) - count);
+    body = t->o_base + at + 1;
+    len = (size_t)(t->o - body);
+    if (bytes > 1)
+        memmove(body + bytes - 1, body, len);
+    memcpy(t->o_base + at, count, bytes);
+    t->o += bytes - 1;
+    *t->o++ = 0;
+    return true;
+}
+
+static const uint8_t *retrace_index(struct tc *t, const struct pg_node *node, const uint8_t *p,
+                                    uint64_t index, bool trace)
+{
+    char text[24];
+
+    t->trace = trace;
+    if (!trace || !tc_is_misfit(t))
+        return NULL;
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)index);
+    tc_path_push(t, span_str(text));
+    (void)tc_value(t, node, p);
+    return NULL;
+}
+
+static const uint8_t *put_array(struct tc *t, const struct pg_node *node, const uint8_t *p)
+{
+    bool trace = t->trace;
+    uint64_t n = 0;
+    size_t at;
+
+    if (*p != '[')
+        return wrong(t, p, "an array is expected");
+    if (!tc_room(t, 1))
+        return NULL;
+    at = (size_t)(t->o++ - t->o_base);
+    if ((p = tc_open(t, p, ']')) == NULL)
+        return NULL;
+    while (*p != ']') {
+        const uint8_t *value = p;
+
+        t->trace = false;
+        if ((p = tc_value(t, node->elem, p)) == NULL)
+            return retrace_index(t, node->elem, value, n, trace);
+        n++;
+        if ((p = tc_next(t, p, ']')) == NULL)
+            return NULL;
+    }
+    t->trace = trace;
+    return close_block(t, at, n) ? p + 1 : NULL;
+}
+
+/* The member whose key is at `key` and whose value at `value` is a misfit. */
+static const uint8_t *retrace_member(struct tc *t, const struct pg_node *node, const uint8_t *key,
+                                     const uint8_t *value, bool trace)
+{
+    struct span name;
+
+    t->trace = trace;
+    if (!trace || !tc_is_misfit(t) || tc_text(t, key, &name) == NULL)
+        return NULL;
+    tc_path_push(t, name);
+    (void)tc_value(t, node, value);
+    return NULL;
+}
+
+static const uint8_t *put_map(struct tc *t, const struct pg_node *node, const uint8_t *p)
+{
+    bool trace = t->trace;
+    uint64_t n = 0;
+    size_t at;
+
+    if (*p != '{')
+        return wrong(t, p, "an object is expected");
+    if (!tc_room(t, 1))
+        return NULL;
+    at = (size_t)(t->o++ - t->o_base);
+    if ((p = tc_open(t, p, '}')) == NULL)
+        return NULL;
+    while (*p != '}') {
+        const uint8_t *key = p, *value;
+
+        t->trace = false;
+        if ((p = tc_string(t, p)) == NULL || (value = tc_colon(t, p)) == NULL)
+            return NULL;
+        if ((p = tc_value(t, node->elem, value)) == NULL)
+            return retrace_member(t, node->elem, key, value, trace);
+        n++;
+        if ((p = tc_next(t, p, '}')) == NULL)
+            return NULL;
+    }
+    t->trace = trace;
+    return close_block(t, at, n) ? p + 1 : NULL;
+}
+
+/* --- records --- */
+
+/* A frame on the stack of pieces: one for each field, then those of the extras as they come. */
+struct record {
+    const struct pg_record *def;
+    size_t pieces;   /* where the frame begins */
+    size_t start;    /* output offset */
+    uint64_t extras; /* members in the map */
+    uint32_t next;   /* fields so far, while they come in the schema's order */
+    bool ordered;
+};
+
+static const uint8_t *missing(struct tc *t, const struct record *r, size_t i, const uint8_t *p)
+{
+    const struct tc_piece *piece = &t->pieces[r->pieces + i];
+    struct span name = r->def->names.names[i].s;
+    const uint8_t *value = t->doc + piece->at;
+
+    if (piece->len == 0) {
+        if (t->trace)
+            tc_path_push(t, name);
+        return tc_misfit(t, p, "a required field is missing");
+    }
+    t->err = E_INVALID;
+    if (t->trace) {
+        tc_path_push(t, name);
+        (void)tc_value(t, r->def->fields[i].node, value);
+    }
+    return NULL;
+}
+
+/* Copies the pieces behind the output, in order, then down over them. */
+static bool gather(struct tc *t, const struct record *r, const uint8_t *p)
+{
+    const struct tc_piece *pieces = t->pieces + r->pieces;
+    size_t total = 0, fields = r->def->names.n, extras = t->pieces_n - r->pieces - fields;
+    uint8_t *to, *begin;
+
+    for (size_t i = 0; i < fields; i++) {
+        if (pieces[i].len == 0 ? r->def->fields[i].absent.p == NULL : pieces[i].len == TC_MISFIT) {
+            (void)missing(t, r, i, p);
+            return false;
+        }
+        total += pieces[i].len == 0 ? r->def->fields[i].absent.n : pieces[i].len - 1;
+    }
+    for (size_t i = 0; i < extras; i++)
+        total += pieces[fields + i].len - 1;
+    if (!tc_room(t, total + 48))
+        return false;
+    begin = to = t->o + 16; /* apart, so that copies in steps of 16 never overlap */
+    for (size_t i = 0; i < fields; i++) {
+        struct span absent = r->def->fields[i].absent;
+        size_t n = pieces[i].len == 0 ? absent.n : pieces[i].len - 1;
+
+        tc_copy(to, pieces[i].len == 0 ? absent.p : t->o_base + pieces[i].at, n);
+        to += n;
+    }
+    if (r->def->extra != NULL) {
+        if (extras > 0)
+            to = tc_long(to, (int64_t)r->extras);
+        for (size_t i = 0; i < extras; i++) {
+            size_t n = pieces[fields + i].len - 1;
+
+            tc_copy(to, t->o_base + pieces[fields + i].at, n);
+            to += n;
+        }
+        *to++ = 0;
+    }
+    total = (size_t)(to - begin);
+    memmove(t->o_base + r->start, begin, total);
+    t->o = t->o_base + r->start + total;
+    return true;
+}
+
+static const uint8_t *put_extra(struct tc *t, struct record *r, const uint8_t *key, bool trace)
+{
+    size_t at = (size_t)(t->o - t->o_base);
+    const uint8_t *p = tc_string(t, key), *value;
+
+    if (p == NULL || (value = tc_colon(t, p)) == NULL)
+        return NULL;
+    if ((p = tc_value(t, r->def->extra, value)) == NULL)
+        return retrace_member(t, r->def->extra, key, value, trace);
+    if (!tc_room_pieces(t, 1))
+        return NULL;
+    t->pieces[t->pieces_n++] = (struct tc_piece){
+        .at = (uint32_t)at, .len = (uint32_t)((size_t)(t->o - t->o_base) - at + 1)};
+    r->extras++;
+    return p;
+}
+
+/* One member; p on its key's quote. */
+static const uint8_t *put_field(struct tc *t, struct record *r, size_t ordinal, const uint8_t *p,
+                                bool trace)
+{
+    struct tc_piece piece;
+    const uint8_t *key = p;
+    uint32_t i;
+
+    if ((p = tc_key(t, &r->def->names, ordinal, p, &i)) == NULL)
+        return NULL;
+    if (i == TC_UNKNOWN) {
+        if (r->def->extra != NULL)
+            return put_extra(t, r, key, trace);
+        return (p = tc_colon(t, p)) == NULL ? NULL : tc_skip(t, p);
+    }
+    if ((p = tc_colon(t, p)) == NULL ||
+        (p = tc_piece_of(t, r->def->fields[i].node, p, &piece)) == NULL)
+        return NULL;
+    t->pieces[r->pieces + i] = piece;
+    r->ordered = r->ordered && i == r->next && piece.len != TC_MISFIT;
+    r->next++;
+    return p;
+}
+
+static const uint8_t *put_record(struct tc *t, const struct pg_node *node, const uint8_t *p)
+{
+    struct record r = {.def = node->record, .pieces = t->pieces_n, .ordered = true};
+    bool trace = t->trace;
+    size_t ordinal = 0;
+
+    if (*p != '{')
+        return wrong(t, p, "an object is expected");
+    if (!tc_room_pieces(t, r.def->names.n))
+        return NULL;
+    memset(t->pieces + t->pieces_n, 0, r.def->names.n * sizeof *t->pieces);
+    t->pieces_n += r.def->names.n;
+    r.start = (size_t)(t->o - t->o_base);
+    if ((p = tc_open(t, p, '}')) == NULL)
+        return NULL;
+    while (*p != '}') {
+        t->trace = false;
+        if ((p = put_field(t, &r, ordinal++, p, trace)) == NULL || (p = tc_next(t, p, '}')) == NULL)
+            return NULL;
+    }
+    t->trace = trace;
+    if (r.ordered && r.next == r.def->names.n && r.extras == 0) {
+        if (r.def->extra != NULL) {
+            if (!tc_room(t, 1))
+                return NULL;
+            *t->o++ = 0;
+        }
+    } else if (!gather(t, &r, p)) {
+        return NULL;
+    }
+    t->pieces_n = r.pieces;
+    return p + 1;
+}
+
+/* --- any value --- */
+
+const uint8_t *tc_value(struct tc *t, const struct pg_node *node, const uint8_t *p)
+{
+    if (node->nullable && node->op != PG_PUBLISHED) {
+        if (!tc_room(t, 1))
+            return NULL;
+        if (*p == 'n') {
+            *t->o++ = (uint8_t)(node->null_branch << 1);
+            return word(t, p, "null", 4);
+        }
+        *t->o++ = (uint8_t)(node->value_branch << 1);
+    }
+    switch (node->op) {
+    case PG_NULL:
+        return *p == 'n' ? word(t, p, "null", 4) : wrong(t, p, "null is expected");
+    case PG_BOOL:
+        return put_bool(t, p);
+    case PG_LONG:
+        return put_long(t, p);
+    case PG_DOUBLE:
+        return put_double(t, p);
+    case PG_STRING:
+        return *p == '"' ? tc_string(t, p) : wrong(t, p, "a string is expected");
+    case PG_TEXT_NUMBER:
+        return put_text_number(t, p);
+    case PG_NUMBER_TEXT:
+        return put_number_text(t, p);
+    case PG_DATE:
+    case PG_TIME:
+    case PG_UUID:
+    case PG_DURATION:
+        return put_formatted(t, node->op, p);
+    case PG_ARRAY:
+        return put_array(t, node, p);
+    case PG_MAP:
+        return put_map(t, node, p);
+    case PG_RECORD:
+        return put_record(t, node, p);
+    case PG_PUBLISHED:
+    case PG_DELETED:
+        return put_meta(t, node, p);
+    case PG_RAW:
+    default:
+        return tc_raw(t, p);
+    }
+}
+
+const uint8_t *tc_piece_of(struct tc *t, const struct pg_node *node, const uint8_t *p,
+                           struct tc_piece *piece)
+{
+    size_t at = (size_t)(t->o - t->o_base), pieces_n = t->pieces_n;
+    const uint8_t *q = tc_value(t, node, p);
+
+    if (__builtin_expect(q != NULL, 1)) {
+        *piece = (struct tc_piece){.at = (uint32_t)at,
+                                   .len = (uint32_t)((size_t)(t->o - t->o_base) - at + 1)};
+        return q;
+    }
+    if (!tc_is_misfit(t))
+        return NULL;
+    t->o = t->o_base + at;
+    t->pieces_n = pieces_n;
+    t->trace = false;
+    *piece = (struct tc_piece){.at = (uint32_t)(p - t->doc), .len = TC_MISFIT};
+    return tc_skip(t, p);
+}
