@@ -168,6 +168,8 @@ MUST_USE int catalog_admit(const struct catalog *c, const struct gw_config *conf
                            struct catalog_faults *faults);
 /* Borrow; NULL when no file defines it. */
 const struct catalog_collection *catalog_collection(const struct catalog *c, struct span name);
+/* Whether the journal's name lies under the prefix. */
+bool catalog_under(struct span journal, const char *prefix);
 /* The collection whose prefix is the longest one that the journal's name lies under; NULL. */
 const struct catalog_collection *catalog_by_prefix(const struct catalog *c, struct span journal);
 struct jc_spec;

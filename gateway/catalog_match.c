@@ -10,7 +10,7 @@
 
 #define FIELD_LABEL "estuary.dev/field/"
 
-static bool lies_under(struct span journal, const char *prefix)
+bool catalog_under(struct span journal, const char *prefix)
 {
     struct span p = span_str(prefix);
 
@@ -24,7 +24,7 @@ const struct catalog_collection *catalog_by_prefix(const struct catalog *c, stru
     for (size_t i = 0; i < c->collections_n; i++) {
         const struct catalog_collection *one = &c->collections[i];
 
-        if (one->prefix != NULL && lies_under(journal, one->prefix) &&
+        if (one->prefix != NULL && catalog_under(journal, one->prefix) &&
             (best == NULL || strlen(one->prefix) > strlen(best->prefix)))
             best = one;
     }

@@ -26,8 +26,7 @@ int handle_describe_cluster(struct request *rq)
 {
     const struct kp_describe_cluster_req *body = rq->body;
     struct kp_describe_cluster_resp *resp = request_response(rq);
-    const char *host;
-    uint16_t port;
+    struct topic_broker broker;
 
     if (resp == NULL)
         return E_NOMEM;
@@ -39,13 +38,13 @@ int handle_describe_cluster(struct request *rq)
     resp->brokers = kp_array(&kp_describe_cluster_resp_brokers_desc, &rq->arena, 1);
     if (resp->brokers == NULL)
         return E_NOMEM;
-    request_advertised(rq, &host, &port);
+    topic_broker(rq, &broker);
     resp->brokers_n = 1;
-    resp->brokers[0].broker_id = GW_NODE_ID;
-    resp->brokers[0].host = span_str(host);
-    resp->brokers[0].port = port;
+    resp->brokers[0].broker_id = broker.node;
+    resp->brokers[0].host = span_str(broker.host);
+    resp->brokers[0].port = broker.port;
     resp->cluster_id = span_str(rq->w->shared->cluster_id);
-    resp->controller_id = GW_NODE_ID;
+    resp->controller_id = broker.node;
     if (body->include_cluster_authorized_operations)
         resp->cluster_authorized_operations = GW_CLUSTER_OPERATIONS;
     request_reply(rq, resp);
@@ -56,6 +55,7 @@ int handle_describe_cluster(struct request *rq)
 
 struct pager {
     struct request *rq;
+    struct topic_broker broker;
     struct kp_describe_topic_partitions_resp *resp;
     int32_t *node;
     size_t left; /* partitions that this page may still hold */
@@ -104,16 +104,19 @@ static int set_cursor(struct pager *p, struct span topic, size_t partition)
 }
 
 /* Adds the topic's partitions from `from` on, as many as the page holds. */
-static int add_topic(struct pager *p, const struct gw_topic *t, size_t from)
+static int add_topic(struct pager *p, const struct gw_topic *t, struct span name, size_t from)
 {
     struct kp_describe_topic_partitions_resp_topics *out = &p->resp->topics[p->resp->topics_n++];
-    size_t n = from < t->parts_n ? t->parts_n - from : 0;
+    bool away = p->broker.elsewhere;
+    size_t parts_n = away && t->parts_n == 0 ? 1 : t->parts_n; /* as in metadata.c */
+    size_t n = from < parts_n ? parts_n - from : 0;
 
     if (n > p->left)
         n = p->left;
-    out->name = span_str(t->name);
-    out->topic_id = t->id;
-    out->error_code = topic_error(t);
+    out->name = name;
+    if (!away)
+        out->topic_id = t->id;
+    out->error_code = away ? KE_NONE : topic_error(t);
     out->topic_authorized_operations = GW_TOPIC_OPERATIONS;
     out->partitions =
         kp_array(&kp_describe_topic_partitions_resp_topics_partitions_desc, &p->rq->arena, n);
@@ -123,15 +126,15 @@ static int add_topic(struct pager *p, const struct gw_topic *t, size_t from)
     for (size_t i = 0; i < n; i++) {
         struct kp_describe_topic_partitions_resp_topics_partitions *q = &out->partitions[i];
         q->partition_index = (int32_t)(from + i);
-        q->leader_id = GW_NODE_ID;
-        q->leader_epoch = t->epoch;
+        q->leader_id = p->broker.node;
+        q->leader_epoch = away ? -1 : t->epoch;
         q->replica_nodes = q->isr_nodes = p->node;
         q->replica_nodes_n = q->isr_nodes_n = 1;
         /* Null is legal on the wire, but the Java admin client falls over it. */
         q->eligible_leader_replicas_n = q->last_known_elr_n = 0;
     }
     p->left -= n;
-    if (from + n < t->parts_n)
+    if (from + n < parts_n)
         return set_cursor(p, out->name, from + n);
     return 0;
 }
@@ -157,7 +160,7 @@ static int add_page(struct pager *p, const struct span *names, size_t n, size_t 
         if (p->left == 0)
             return set_cursor(p, names[i], 0);
         bool at_cursor = body->cursor != NULL && span_eq(names[i], body->cursor->topic_name);
-        if ((err = add_topic(p, t, at_cursor ? from : 0)) < 0)
+        if ((err = add_topic(p, t, names[i], at_cursor ? from : 0)) < 0)
             return err;
     }
     return 0;
@@ -178,7 +181,8 @@ int handle_describe_topic_partitions(struct request *rq)
         from = (size_t)body->cursor->partition_index;
     if (p.resp == NULL || (p.node = arena_alloc(&rq->arena, sizeof *p.node)) == NULL)
         return E_NOMEM;
-    *p.node = GW_NODE_ID;
+    topic_broker(rq, &p.broker);
+    *p.node = p.broker.node;
     p.left = body->response_partition_limit < 1 ? 1 : (size_t)body->response_partition_limit;
     if (p.left > PAGE_PARTITIONS)
         p.left = PAGE_PARTITIONS;

@@ -5,6 +5,7 @@
  */
 #include "gateway/fetch_int.h"
 #include "gateway/metrics.h"
+#include "gateway/topics.h"
 
 static void answer_one(const struct gw_task *task, struct span topic,
                        const struct kp_offset_for_leader_epoch_req_topics_partitions *in,
@@ -15,8 +16,8 @@ static void answer_one(const struct gw_task *task, struct span topic,
     struct jc_heads heads;
 
     out->partition = in->partition;
-    out->error_code = KE_UNKNOWN_TOPIC_OR_PARTITION;
-    if (t != NULL && in->partition >= 0 && (size_t)in->partition < t->parts_n) {
+    out->error_code = topic_part_error(task, t, in->partition);
+    if (out->error_code == KE_NONE) {
         out->error_code = fetch_epoch_check(in->current_leader_epoch, t->epoch);
         if (out->error_code == KE_NONE) {
             (void)gw_part_heads(t->parts[in->partition], &heads);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "gateway/fetch_int.h"
 #include "gateway/metrics.h"
+#include "gateway/topics.h"
 
 /* --- parts --- */
 
@@ -45,7 +46,8 @@ void fetch_resolve(struct fetch_worker *fw, struct fetch_part *p, const struct g
     struct gw_part *before = p->part;
 
     p->t = version >= 13 ? gw_task_topic_by_id(task, &p->topic_id) : gw_task_topic(task, p->topic);
-    p->part = p->t != NULL && p->index >= 0 && (size_t)p->index < p->t->parts_n
+    p->elsewhere = p->t != NULL && task->redirect_host != NULL;
+    p->part = p->t != NULL && !p->elsewhere && p->index >= 0 && (size_t)p->index < p->t->parts_n
                   ? p->t->parts[p->index]
                   : NULL;
     if (p->watch != NULL && p->part != before)
@@ -352,6 +354,8 @@ static int fill_part(struct fetch *f, const struct fetch_part *p,
          plan->error == KE_UNKNOWN_LEADER_EPOCH)) {
         out->current_leader.leader_id = GW_NODE_ID;
         out->current_leader.leader_epoch = p->t->epoch;
+    } else if (f->version >= 12 && p->elsewhere) {
+        out->current_leader.leader_id = request_task(f->rq)->redirect_node;
     }
     return fill_records(f, p, out);
 }
@@ -407,15 +411,14 @@ static int choose_parts(struct fetch *f, struct fetch_part ***out, size_t *out_n
 static int fill_endpoints(struct fetch *f, struct kp_fetch_resp *resp)
 {
     struct kp_fetch_resp_node_endpoints *e;
-    const char *host;
-    uint16_t port;
+    struct topic_broker broker;
 
     if ((e = kp_array(&kp_fetch_resp_node_endpoints_desc, &f->rq->arena, 1)) == NULL)
         return E_NOMEM;
-    request_advertised(f->rq, &host, &port);
-    e->node_id = GW_NODE_ID;
-    e->host = span_str(host);
-    e->port = port;
+    topic_broker(f->rq, &broker);
+    e->node_id = broker.node;
+    e->host = span_str(broker.host);
+    e->port = broker.port;
     resp->node_endpoints = e;
     resp->node_endpoints_n = 1;
     return 0;
@@ -449,8 +452,8 @@ static int fill_topics(struct fetch *f, struct fetch_part **list, size_t n,
         topics[resp->responses_n - 1].partitions_n++;
         if ((err = fill_part(f, list[i], &parts[i])) < 0)
             return err;
-        leader_error |=
-            list[i]->plan.verdict == FETCH_ERROR && list[i]->plan.error == KE_FENCED_LEADER_EPOCH;
+        leader_error |= list[i]->elsewhere || (list[i]->plan.verdict == FETCH_ERROR &&
+                                               list[i]->plan.error == KE_FENCED_LEADER_EPOCH);
     }
     return f->version >= 16 && leader_error ? fill_endpoints(f, resp) : 0;
 }

@@ -93,6 +93,7 @@ struct fetch_part {
     /* resolved in the view of the fetch or session; NULL when unknown */
     const struct gw_topic *t;
     struct gw_part *part;
+    bool elsewhere; /* the topic is there, but its task is served by another place */
     /* who must know */
     struct fetch *const *user; /* points to the running request; to NULL in an idle session */
     struct fetch_part_list *ready_list;

@@ -250,6 +250,8 @@ static struct fetch_watch *watch_get(struct fetch_waits *ws, struct gw_part *par
 void fetch_watch_attach(struct fetch_worker *fw, struct fetch_part *p)
 {
     ASSERT(p->watch == NULL && p->part != NULL);
+    if (p->part->empty)
+        return; /* its journal comes with another view */
     struct fetch_watch *wt = watch_get(fw->waits, p->part);
     if (wt == NULL)
         return;

@@ -9,6 +9,7 @@
 #include "gateway/block_build.h"
 #include "gateway/fetch_int.h"
 #include "gateway/metrics.h"
+#include "gateway/topics.h"
 #include "journal_client/uuid.h"
 
 #define LATEST           (-1)
@@ -331,8 +332,8 @@ static bool needs_lookup(struct lister *ls, struct span topic, int8_t isolation,
         set_error(out, KE_UNSUPPORTED_VERSION);
         return false;
     }
-    if (t == NULL || in->partition_index < 0 || (size_t)in->partition_index >= t->parts_n) {
-        set_error(out, KE_UNKNOWN_TOPIC_OR_PARTITION);
+    if ((error = topic_part_error(ls->task, t, in->partition_index)) != KE_NONE) {
+        set_error(out, error);
         return false;
     }
     if ((error = fetch_epoch_check(in->current_leader_epoch, t->epoch)) != KE_NONE) {

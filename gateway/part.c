@@ -27,6 +27,24 @@ int gw_part_new(const struct jc_journal *j, struct gw_part **out)
     return 0;
 }
 
+int gw_part_new_empty(struct gw_part **out)
+{
+    const struct jc_spec nameless = {.name = ""};
+    const struct jc_journal *j;
+    int err = jc_journal_new(&nameless, 0, 0, &j);
+
+    *out = NULL;
+    if (err < 0)
+        return err;
+    err = gw_part_new(j, out);
+    jc_journal_unref(j);
+    if (err < 0)
+        return err;
+    (*out)->empty = true;
+    (*out)->known = true;
+    return 0;
+}
+
 struct gw_part *gw_part_ref(struct gw_part *p)
 {
     atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);

@@ -15,6 +15,8 @@ struct gw_part {
     atomic_uint refs;
     const struct jc_journal
         *journal;          /* any revision of one create revision: names the same bytes */
+    bool empty;            /* stands for a journal that does not exist yet: no bytes, ever; the
+                              journal is a nameless one that no store knows */
     uint64_t id;           /* unique in this process, never reused: the cache's key */
     pthread_mutex_t lock;  /* leaf */
     bool known;            /* lock: heads arrived at least once */
@@ -23,6 +25,8 @@ struct gw_part {
 
 /* The caller owns one reference; takes its own reference of the journal. */
 MUST_USE int gw_part_new(const struct jc_journal *j, struct gw_part **out);
+/* The one partition of a topic without journals. */
+MUST_USE int gw_part_new_empty(struct gw_part **out);
 struct gw_part *gw_part_ref(struct gw_part *p);
 void gw_part_unref(struct gw_part *p);
 /* Any thread. Merges newer heads in (each field only forward). */

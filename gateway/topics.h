@@ -17,6 +17,18 @@ bool topic_name_legal(struct span name);
 int16_t topic_name_error(struct span name);
 /* 0, or what to say of a topic as a whole: 5 while it has no journal. */
 int16_t topic_error(const struct gw_topic *t);
+/* The error of a partition that a request names: 3 when there is no such topic or partition, 6 when
+ * the task is served elsewhere, 5 while the topic has no journal, else 0. */
+int16_t topic_part_error(const struct gw_task *task, const struct gw_topic *t, int32_t partition);
+
+/* The broker that this client's task is served by: we, or the place that the task was moved to. */
+struct topic_broker {
+    int32_t node;
+    const char *host;
+    uint16_t port;
+    bool elsewhere;
+};
+void topic_broker(const struct request *rq, struct topic_broker *out);
 
 static inline bool uuid_is_zero(const struct kp_uuid *id)
 {

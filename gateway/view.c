@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "gateway/catalog.h"
+#include "gateway/strict_name.h"
 
 /* Far above what any listing needs; a view is built by ourselves. */
 #define VIEW_ARENA_BYTES ((size_t)4 * 1024 * 1024 * 1024)
@@ -212,7 +213,7 @@ const struct gw_task *gw_view_principal(const struct gw_view *v, const char *pri
     return t == NULL ? &v->none : t;
 }
 
-const struct gw_topic *gw_task_topic(const struct gw_task *t, struct span name)
+static const struct gw_topic *find_topic(const struct gw_task *t, struct span name)
 {
     size_t lo = 0;
     size_t hi = t->topics_n;
@@ -228,6 +229,19 @@ const struct gw_topic *gw_task_topic(const struct gw_task *t, struct span name)
             lo = mid + 1;
     }
     return NULL;
+}
+
+#define STRICT_ASKED_MAX 1024 /* no name of a catalog is longer in any form */
+
+const struct gw_topic *gw_task_topic(const struct gw_task *t, struct span name)
+{
+    char strict[3 * STRICT_ASKED_MAX + 1];
+    const struct gw_topic *found = find_topic(t, name);
+
+    if (found != NULL || !t->strict_names || name.n == 0 || name.n > STRICT_ASKED_MAX ||
+        !gw_strict_name_of(name, strict))
+        return found;
+    return find_topic(t, span_str(strict));
 }
 
 const struct gw_topic *gw_task_topic_by_id(const struct gw_task *t, const struct kp_uuid *id)

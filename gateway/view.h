@@ -69,7 +69,7 @@ struct gw_task {
     const char *name;          /* "" without a catalog; the scope of groups and schemas */
     const char *const *tokens; /* secrets, as the catalog gives them: plain, or hashes (secret.h) */
     size_t tokens_n;
-    bool strict_names;         /* names are encoded by the rule of topic_name_strict (topics.h) */
+    bool strict_names;         /* names are encoded (strict_name.h) */
     bool allow_empty;          /* a topic without journals is one empty partition */
     const char *redirect_host; /* the task is served elsewhere; NULL: here */
     uint16_t redirect_port;
@@ -120,6 +120,7 @@ const struct gw_task *gw_view_task(const struct gw_view *v, struct span name);
 /* The task of a principal, "" being the one of anonymous connections. Never NULL: a task that is
  * gone is an empty one. */
 const struct gw_task *gw_view_principal(const struct gw_view *v, const char *principal);
-/* NULL when the task has none. */
+/* NULL when the task has none. Where names are strict, other ways to write one are understood
+ * (strict_name.h): answer with the name that was asked for. */
 const struct gw_topic *gw_task_topic(const struct gw_task *t, struct span name);
 const struct gw_topic *gw_task_topic_by_id(const struct gw_task *t, const struct kp_uuid *id);

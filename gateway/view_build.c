@@ -63,14 +63,26 @@ static void slot_free(struct vb_slot *s)
     mem_free(s);
 }
 
+/* Which collection the journal belongs to. */
+static void slot_place(struct vb_slot *s)
+{
+    const struct catalog *catalog = s->vb->catalog;
+    const struct catalog_collection *c = NULL;
+
+    if (s->label == NULL && catalog != NULL)
+        c = catalog_by_prefix(catalog, span_str(s->journal->spec.name));
+    s->collection = c != NULL ? c->name : s->label;
+}
+
 /* A revision of the journal that the slot has not seen yet. */
 static void slot_set(struct vb_slot *s, const struct jc_journal *j)
 {
     const struct jc_journal *old = s->journal;
 
     s->journal = jc_journal_ref(j);
-    if (jc_spec_label(&j->spec, JC_LABEL_COLLECTION, &s->collection) < 0)
-        s->collection = NULL;
+    if (jc_spec_label(&j->spec, JC_LABEL_COLLECTION, &s->label) < 0)
+        s->label = NULL;
+    slot_place(s);
     /* The label means something else on journals that hold no collection. */
     if (s->collection != NULL && (old == NULL || old->mod_revision != j->mod_revision))
         vb_slot_read_bound(s);
@@ -197,7 +209,9 @@ static int apply_topic(struct view_build *vb, const struct origin *from, const c
         return err;
     t->spec = from->spec;
     t->binding = from->binding;
-    t->served.binding = from->binding; /* never one of an older catalog */
+    /* never those of an older catalog */
+    t->served.binding = from->binding;
+    t->served.collection = from->binding == NULL ? t->name : from->binding->source;
     t->listed = true;
     /* One topic's trouble is not the others'. */
     if ((err = vb_topic_apply(t, slots, n, changed)) < 0) {
@@ -205,7 +219,7 @@ static int apply_topic(struct view_build *vb, const struct origin *from, const c
                   LF_STR("topic", t->name), LF_ERR(err));
         t->failed = true;
     }
-    if (!t->damaged && (err < 0 || !t->shown || t->served.parts_n != n))
+    if (!t->damaged && (err < 0 || !t->shown || t->shown_n != n))
         *all = false;
     return 0;
 }
@@ -218,6 +232,22 @@ static size_t run_end(struct vb_slot *const *ranked, size_t n, size_t i)
     while (end < n && strcmp(ranked[end]->collection, ranked[i]->collection) == 0)
         end++;
     return end;
+}
+
+/* Of the collection's journals, those that the binding shows; *n in and out. */
+static void choose(const struct catalog_binding *b, struct vb_slot **slots, size_t *n)
+{
+    const char *prefix = b->collection == NULL ? NULL : b->collection->prefix;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < *n; i++) {
+        const struct jc_spec *spec = &slots[i]->journal->spec;
+
+        if ((prefix == NULL || catalog_under(span_str(spec->name), prefix)) &&
+            catalog_selects(&b->selector, spec))
+            slots[kept++] = slots[i];
+    }
+    *n = kept;
 }
 
 static int apply_binding(struct view_build *vb, const struct origin *from,
@@ -235,7 +265,16 @@ static int apply_binding(struct view_build *vb, const struct origin *from,
     }
     size_t end =
         lo < n && strcmp(ranked[lo]->collection, source) == 0 ? run_end(ranked, n, lo) : lo;
-    return apply_topic(vb, from, from->binding->topic, ranked + lo, end - lo, changed, all);
+    size_t chosen = end - lo;
+    struct vb_slot **slots = mem_array(chosen == 0 ? 1 : chosen, sizeof(struct vb_slot *));
+    if (slots == NULL)
+        return E_NOMEM;
+    if (chosen > 0)
+        memcpy(slots, ranked + lo, chosen * sizeof(struct vb_slot *));
+    choose(from->binding, slots, &chosen);
+    int err = apply_topic(vb, from, from->binding->topic, slots, chosen, changed, all);
+    mem_free(slots);
+    return err;
 }
 
 static int apply_catalog(struct view_build *vb, struct vb_slot *const *ranked, size_t n,
@@ -301,24 +340,29 @@ out:
     return err;
 }
 
-/* Whether every topic of the collection shows as many partitions; true when there is none. */
+/* Whether the collection's journals are known, parts_n of them at least, and every topic of it
+ * shows all of those that it is to show; true when it is no topic's. */
 static bool satisfied(const struct view_build *vb, const char *collection, size_t parts_n)
 {
     bool found = false;
+    size_t journals = 0;
 
     if (vb->view == NULL)
         return false;
+    for (size_t i = 0; i < vb->slots_n; i++)
+        journals +=
+            vb->slots[i]->collection != NULL && strcmp(vb->slots[i]->collection, collection) == 0;
     for (size_t i = 0; i < vb->topics_n; i++) {
         const struct vb_topic *t = vb->topics[i];
         const char *source = t->binding == NULL ? t->name : t->binding->source;
 
         if (!t->listed || strcmp(source, collection) != 0)
             continue;
-        if (!t->shown || t->served.parts_n < parts_n)
+        if (!t->shown || t->shown_n < t->journals_n)
             return false;
         found = true;
     }
-    return found || vb->catalog != NULL;
+    return found ? journals >= parts_n : vb->catalog != NULL;
 }
 
 static void wait_end(struct view_build *vb, struct vb_wait *w)
@@ -432,6 +476,33 @@ static void run_rebuild(struct task *task)
     vb->unseen = err < 0; /* what changed must come out with the next rebuild */
     if (err < 0)
         log_event(LOG_ERROR, "view.not_rebuilt", LF_ERR(err));
+}
+
+void view_build_set_catalog(struct view_build *vb, const struct catalog *catalog)
+{
+    const struct catalog *old = vb->catalog;
+
+    vb->catalog = catalog_ref(catalog);
+    for (size_t i = 0; i < vb->slots_n; i++) {
+        bool was = vb->slots[i]->collection != NULL;
+
+        slot_place(vb->slots[i]);
+        if (!was && vb->slots[i]->collection != NULL)
+            vb_slot_read_bound(vb->slots[i]);
+        follow(vb->slots[i]);
+    }
+    for (size_t i = 0; i < vb->topics_n; i++) {
+        struct vb_topic *t = vb->topics[i];
+
+        t->backfill_warned = false;
+        t->spec = NULL; /* the rebuild sets what is still there */
+        t->binding = NULL;
+        t->served.binding = NULL;
+        t->served.collection = t->name;
+    }
+    catalog_unref(old);
+    vb->unseen = true; /* also when no topic changes: tokens and settings may have */
+    vb_touch(vb);
 }
 
 void vb_touch(struct view_build *vb)

@@ -4,14 +4,16 @@
  * generation of each topic (O11, O13), in the store's key-values under topic/NAME/generation.
  *
  * Labels that it reads of a journal:
- *   estuary.dev/collection    the topic's name; a journal without it is no topic's
+ *   estuary.dev/collection    the topic's name; a journal without it is no topic's, unless a
+ *                             catalog's collection has a prefix that it lies under
  *   estuary.dev/truncated-at  raises the topic's bound; a malformed one is ignored, counted and
  *                             logged, and that journal's last good one stays in force
  *   sluice.dev/key/0, /1 ...  JSON pointers of the key, percent-encoded (first partition's count)
  *   sluice.dev/compression    codec of the topic's batches (first partition's counts)
  *
  * With a catalog the topics are its bindings: a binding chooses collection, name, key, codec and
- * a bound of its own, and one whose collection has no journal yet is shown without partitions.
+ * a bound of its own, and one whose collection has no journal yet is shown without partitions (or
+ * with an empty one, as the task's settings say).
  *
  * Promises: a topic's journals are shown together, once all their heads are known; until then what
  * was shown stays. A topic's epoch and bound never fall. The generation is durable before a view
@@ -52,6 +54,9 @@ struct view_build_opts {
 };
 
 MUST_USE int view_build_start(const struct view_build_opts *opts, struct view_build **out);
+/* Another catalog takes the place of the one in force, soon and as a whole. Only for an object that
+ * was started with one. */
+void view_build_set_catalog(struct view_build *vb, const struct catalog *catalog);
 /* The view that was given out last; borrowed; NULL before the first. */
 const struct gw_view *view_build_current(const struct view_build *vb);
 /* True once a view showed every topic of the store's listing. The first view waits for that;

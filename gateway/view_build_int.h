@@ -10,7 +10,8 @@
 struct vb_slot {
     struct view_build *vb;
     const struct jc_journal *journal; /* newest revision; owned reference */
-    const char *collection;           /* borrowed from journal; NULL: no topic's */
+    const char *label;      /* estuary.dev/collection; borrowed from journal; NULL: none */
+    const char *collection; /* the label, or what the catalog's prefixes say; NULL: no topic's */
     struct gw_part *part;
     struct jc_op *follow;  /* NULL: not started, or ended */
     bool known;            /* heads arrived */
@@ -29,12 +30,15 @@ struct vb_topic {
     bool writing;             /* pending is on its way to the store */
     bool failed;              /* the last write failed: the tick tries again */
     struct topic_state pending;
-    uint64_t min_clock;                    /* never falls */
+    uint64_t label_clock;                  /* of the labels of its journals; never falls */
+    uint64_t own_clock;                    /* notBefore; falls with a raised backfill only */
     bool listed;                           /* scratch of a rebuild */
     const struct catalog_task *spec;       /* of the catalog in force; valid while listed */
     const struct catalog_binding *binding; /* both NULL without a catalog */
     bool backfill_warned;
     struct gw_frontier frontier; /* no field ever falls */
+    size_t journals_n;           /* that it should show, and ... */
+    size_t shown_n;              /* ... that it shows */
     bool shown;                  /* served is valid: parts and first are owned references */
     struct gw_topic served;
 };

@@ -69,6 +69,7 @@ void vb_topic_hide(struct vb_topic *t, bool *changed)
     drop_parts(&t->served);
     jc_journal_unref(t->served.first);
     t->served = (struct gw_topic){0};
+    t->shown_n = 0;
     t->shown = false;
     *changed = true;
 }
@@ -141,28 +142,57 @@ static int32_t epoch_of(const struct topic_state *s)
     return epoch > INT32_MAX - 1 ? INT32_MAX - 1 : (int32_t)epoch;
 }
 
+/* What is shown instead of no journal at all. */
+static int parts_of_none(const struct vb_topic *t, struct gw_part **parts, size_t *n)
+{
+    *n = 0;
+    if (t->spec == NULL || !t->spec->allow_empty)
+        return 0;
+    int err = gw_part_new_empty(&parts[0]);
+    if (err == 0)
+        *n = 1;
+    return err;
+}
+
+static bool shows(const struct vb_topic *t, struct vb_slot *const *slots, size_t n, int32_t epoch)
+{
+    bool empty = t->spec != NULL && t->spec->allow_empty;
+
+    if (!t->shown || t->shown_n != n || t->served.epoch != epoch)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (t->served.parts[i] != slots[i]->part)
+            return false;
+    }
+    return n > 0 || t->served.parts_n == (empty ? 1 : 0);
+}
+
 /* The list is stored: shows it. */
 static int show(struct vb_topic *t, struct vb_slot *const *slots, size_t n, bool *changed)
 {
     int32_t epoch = epoch_of(&t->state);
-    bool same = t->shown && t->served.parts_n == n && t->served.epoch == epoch;
+    size_t parts_n = n;
 
-    for (size_t i = 0; same && i < n; i++)
-        same = t->served.parts[i] == slots[i]->part;
-    if (same)
+    if (shows(t, slots, n, epoch))
         return 0;
     struct gw_part **parts = mem_array(n == 0 ? 1 : n, sizeof(struct gw_part *));
     if (parts == NULL)
         return E_NOMEM;
     for (size_t i = 0; i < n; i++)
         parts[i] = gw_part_ref(slots[i]->part);
+    int err = n == 0 ? parts_of_none(t, parts, &parts_n) : 0;
+    if (err < 0) {
+        mem_free(parts);
+        return err;
+    }
     drop_parts(&t->served);
     if (t->shown && t->served.epoch != epoch)
-        log_event(LOG_WARN, "view.generation_raised", LF_STR("topic", t->name),
-                  LF_INT("epoch", epoch));
+        log_event(LOG_WARN, "view.generation_raised", LF_STR("task", t->task),
+                  LF_STR("topic", t->name), LF_INT("epoch", epoch));
     t->served.parts = parts;
-    t->served.parts_n = n;
+    t->served.parts_n = parts_n;
     t->served.epoch = epoch;
+    t->shown_n = n;
     view_topic_id(t->task, t->name, epoch, n == 0 ? "" : slots[0]->journal->spec.name,
                   n == 0 ? 0 : slots[0]->journal->create_revision, &t->served.id);
     t->shown = true;
@@ -245,30 +275,40 @@ static int refresh(struct vb_topic *t, const struct vb_slot *first, bool *change
 {
     const struct jc_journal *journal = first == NULL ? NULL : first->journal;
     const struct gw_encoder *encoder = vb_encoder_for(t, journal == NULL ? NULL : &journal->spec);
-    const struct gw_bound bound = {t->min_clock,
+    const struct gw_bound bound = {t->own_clock > t->label_clock ? t->own_clock : t->label_clock,
                                    t->binding == NULL ? UINT64_MAX : t->binding->bound.max_clock};
+    bool signal = t->spec != NULL && t->spec->signal;
 
     if (encoder == NULL)
         return E_NOMEM;
     struct gw_topic *g = &t->served;
     bool same = g->name != NULL && g->first == journal && g->encoder == encoder &&
-                g->binding == t->binding && g->bound.min_clock == bound.min_clock &&
-                frontier_same(&g->frontier, &t->frontier);
+                g->signal == signal && g->bound.min_clock == bound.min_clock &&
+                g->bound.max_clock == bound.max_clock && frontier_same(&g->frontier, &t->frontier);
     if (same)
         return 0;
     const struct jc_journal *old = g->first;
     g->task = t->task;
     g->name = t->name;
-    g->binding = t->binding;
-    g->collection = t->binding == NULL ? t->name : t->binding->source;
     g->first = journal == NULL ? NULL : jc_journal_ref(journal);
     g->encoder = encoder;
     g->bound = bound;
     g->frontier = t->frontier;
-    g->signal = t->spec != NULL && t->spec->signal;
+    g->signal = signal;
     jc_journal_unref(old);
     *changed = true;
     return 0;
+}
+
+/* notBefore hides what was shown before, and a later one of the same life never shows it again:
+ * clients that read past it would have to go back. A raised backfill is a new life. */
+static void take_own_clock(struct vb_topic *t)
+{
+    uint64_t clock = t->binding == NULL ? 0 : t->binding->bound.min_clock;
+    int32_t life = t->binding == NULL ? 0 : t->binding->backfill;
+
+    if (clock > t->own_clock || life > t->state.backfill)
+        t->own_clock = clock;
 }
 
 int vb_topic_apply(struct vb_topic *t, struct vb_slot *const *slots, size_t n, bool *changed)
@@ -279,11 +319,11 @@ int vb_topic_apply(struct vb_topic *t, struct vb_slot *const *slots, size_t n, b
     t->failed = false;
     if (t->damaged)
         return 0;
-    if (t->binding != NULL && t->binding->bound.min_clock > t->min_clock)
-        t->min_clock = t->binding->bound.min_clock;
+    t->journals_n = n;
+    take_own_clock(t);
     for (size_t i = 0; i < n; i++) {
-        if (slots[i]->bound > t->min_clock)
-            t->min_clock = slots[i]->bound;
+        if (slots[i]->bound > t->label_clock)
+            t->label_clock = slots[i]->bound;
         known = known && slots[i]->known;
         frontier_take(&t->frontier, slots[i]);
     }
