@@ -110,6 +110,7 @@ static bool clock_visible(const struct gw_bound *bound, uint64_t clock)
 /* Owner: one gw_block_build. */
 struct builder {
     const struct gw_build *how;
+    const struct jc_block *block;
     struct kp_batch_writer writer;
     struct writer key; /* reused for each document */
     struct gw_lead pending;
@@ -174,6 +175,16 @@ static size_t signal_headers(struct gw_lead *lead, struct kp_header headers[2], 
     return n;
 }
 
+/* A client that reads on behind a batch must come by every damage: none lies within one. */
+static bool damage_between(const struct jc_block *block, int64_t last, int64_t offset)
+{
+    for (size_t i = 0; i < block->damaged_n; i++) {
+        if (block->damaged[i].begin > last && block->damaged[i].begin <= offset)
+            return true;
+    }
+    return false;
+}
+
 static int add_document(struct builder *b, struct span doc, int64_t offset, uint64_t clock,
                         size_t bytes_left)
 {
@@ -193,6 +204,7 @@ static int add_document(struct builder *b, struct span doc, int64_t offset, uint
         doc.n + rec.key.n + RECORD_HEAD_MAX + (rec.headers_n > 0 ? (size_t)SIGNAL_MAX : 0);
     bool crosses = b->how->cut_at > 0 && have > 0 && offset >= b->how->cut_at &&
                    b->writer.last_offset < b->how->cut_at;
+    crosses = crosses || (have > 0 && damage_between(b->block, b->writer.last_offset, offset));
     if (have > 0 && (crosses || have + need > GW_BATCH_BYTES ||
                      !kp_batch_writer_fits(&b->writer, offset, rec.timestamp))) {
         if ((err = flush_batch(b)) < 0)
@@ -221,7 +233,17 @@ void gw_blockbatches_unref(struct gw_blockbatches *b)
         return;
     for (size_t i = 0; i < b->n; i++)
         kp_batch_fini(&b->batches[i]);
+    mem_free(b->damaged);
     mem_free(b);
+}
+
+int64_t gw_blockbatches_damage(const struct gw_blockbatches *b, int64_t offset)
+{
+    for (size_t i = 0; i < b->damaged_n; i++) {
+        if (b->damaged[i].end > offset)
+            return b->damaged[i].begin;
+    }
+    return INT64_MAX;
 }
 
 size_t gw_blockbatches_find(const struct gw_blockbatches *b, int64_t offset)
@@ -246,9 +268,20 @@ static int assemble(struct builder *b, const struct jc_block *block,
     size_t old_n = old == NULL ? 0 : old->n;
     size_t n = old_n + b->n;
     struct gw_blockbatches *e = mem_alloc(sizeof *e + n * sizeof e->batches[0]);
+    struct jc_range *damaged = NULL;
 
-    if (e == NULL)
+    ASSERT(old == NULL || old->damaged_n == 0);
+    if (block->damaged_n > 0)
+        damaged = mem_array(block->damaged_n, sizeof *damaged);
+    if (e == NULL || (damaged == NULL && block->damaged_n > 0)) {
+        mem_free(damaged);
+        mem_free(e);
         return E_NOMEM;
+    }
+    if (damaged != NULL)
+        memcpy(damaged, block->damaged, block->damaged_n * sizeof *damaged);
+    e->damaged = damaged;
+    e->damaged_n = block->damaged_n;
     atomic_init(&e->refs, 1);
     e->read_to = block->read_to;
     e->sealed = block->sealed;
@@ -273,7 +306,8 @@ static int assemble(struct builder *b, const struct jc_block *block,
 int gw_block_build(const struct gw_build *how, const struct jc_block *block,
                    const struct gw_blockbatches *old, struct gw_blockbatches **out)
 {
-    struct builder b = {.how = how, .pending = old == NULL ? how->lead : old->pending};
+    struct builder b = {
+        .how = how, .block = block, .pending = old == NULL ? how->lead : old->pending};
     struct line_iter it = {.block = block, .from = how->from};
     struct sc_uuid_hint hint = {0};
     int64_t content_end = old == NULL ? 0 : old->content_end;

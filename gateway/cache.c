@@ -319,7 +319,8 @@ static void load_done(struct load *l, int err, struct gw_blockbatches *e)
     struct shard *s = l->shard;
     struct gw_blockbatches *replaced = NULL;
     struct gw_cache_wait *w;
-    bool keep = e != NULL && entry_cost(e) <= c->budget;
+    /* what is damaged now may be readable the next time */
+    bool keep = e != NULL && e->damaged_n == 0 && entry_cost(e) <= c->budget;
 
     pthread_mutex_lock(&s->lock);
     serve(l, err, e, &ready);
@@ -341,7 +342,11 @@ static void load_done(struct load *l, int err, struct gw_blockbatches *e)
         evict(c);
     if (again) {
         gw_blockbatches_unref(l->old);
-        l->old = e;
+        l->old = NULL;
+        if (e != NULL && e->damaged_n > 0)
+            gw_blockbatches_unref(e); /* nothing to go on from */
+        else
+            l->old = e;
         start_load(l);
         return;
     }
@@ -380,6 +385,12 @@ static void block_arrived(void *arg, int err, struct jc_block *block)
         }
         metric_add(M_CONVERTED_DOCUMENTS, documents);
         metric_add(M_CONVERTED_BYTES, bytes);
+        if (e->damaged_n > 0) {
+            metric_add(M_STORE_ERRORS, 1);
+            log_peer(LOG_WARN, "cache.block_damaged",
+                     LF_STR("journal", l->part->journal->spec.name),
+                     LF_INT("begin", e->damaged[0].begin), LF_INT("end", e->damaged[0].end));
+        }
     } else if (err != E_NOTFOUND) {
         metric_add(M_STORE_ERRORS, 1);
         log_peer(LOG_WARN, "cache.load_failed", LF_STR("journal", l->part->journal->spec.name),
@@ -393,7 +404,8 @@ static void read_block(struct load *l)
     bool whole = l->old == NULL || l->old->n >= COMPACT_BATCHES;
     struct jc_block_req rq = {.journal = l->part->journal,
                               .block = l->slot->key.block,
-                              .from = whole ? 0 : l->old->read_to};
+                              .from = whole ? 0 : l->old->read_to,
+                              .partial = true};
     struct jc_op *op = NULL;
     struct jc_store *store = l->cache->store;
 

@@ -32,6 +32,9 @@ struct gw_blockbatches {
                                when there was none */
     bool sealed;            /* complete for ever */
     struct gw_lead pending; /* signals that no record behind them has told yet */
+    struct jc_range *damaged; /* owned; what the store could not read, by rising begin: no batch
+                                 holds records on both sides of one. Such entries are not kept */
+    size_t damaged_n;
     size_t n;
     size_t bytes;              /* memory that it keeps alive */
     struct kp_batch batches[]; /* each holds its own reference on its bytes */
@@ -79,5 +82,8 @@ size_t gw_cache_bytes(const struct gw_cache *c);
 
 struct gw_blockbatches *gw_blockbatches_ref(struct gw_blockbatches *b);
 void gw_blockbatches_unref(struct gw_blockbatches *b); /* NULL is allowed */
+/* Where the first damage that ends behind offset begins (at or below offset: it lies in it);
+ * INT64_MAX when there is none. */
+int64_t gw_blockbatches_damage(const struct gw_blockbatches *b, int64_t offset);
 /* Index of the first batch whose last offset is >= offset; b->n when there is none. */
 size_t gw_blockbatches_find(const struct gw_blockbatches *b, int64_t offset);

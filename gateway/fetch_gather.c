@@ -106,15 +106,23 @@ static void look_ends(const struct fetch *f, struct fetch_part *p)
     fetch_ends_of(&heads, f->isolation, &p->ends);
 }
 
+/* Java's consumer dies of LEADER_NOT_AVAILABLE (5) in a Fetch: a topic that has no journal just now
+ * is 6 here, which sends every client to Metadata, where it is 5. */
+static int16_t missing_error(const struct fetch *f, const struct fetch_part *p)
+{
+    if (p->t == NULL)
+        return f->version >= 13 ? KE_UNKNOWN_TOPIC_ID : KE_UNKNOWN_TOPIC_OR_PARTITION;
+    return p->elsewhere || p->t->parts_n == 0 ? KE_NOT_LEADER_OR_FOLLOWER
+                                              : KE_UNKNOWN_TOPIC_OR_PARTITION;
+}
+
 /* The error of a part that its view does not hold, or the plan for one that it does. */
 static void plan_part(struct fetch *f, struct fetch_part *p)
 {
     if (p->part == NULL) {
         p->ends = (struct fetch_ends){-1, -1, -1, -1, -1};
         p->plan = (struct fetch_plan){.verdict = FETCH_ERROR,
-                                      .error = f->version >= 13 && p->t == NULL
-                                                   ? KE_UNKNOWN_TOPIC_ID
-                                                   : KE_UNKNOWN_TOPIC_OR_PARTITION,
+                                      .error = missing_error(f, p),
                                       .diverging_epoch = -1,
                                       .diverging_end = -1};
         return;
@@ -156,14 +164,17 @@ static bool has_room(struct fetch *f, const struct fetch_part *p, size_t bytes)
     return false;
 }
 
-/* The batches of the entry from cur.at on. 1: full; 0: the block is used up; STARVED; E_NOMEM. */
+/* The batches of the entry from cur.at on, up to bytes that the store cannot read. 1: full, or at
+ * such bytes; 0: the block is used up; STARVED; E_CORRUPT: at such bytes before any record;
+ * E_NOMEM. */
 static int take_entry(struct fetch *f, struct fetch_part *p)
 {
     const struct gw_blockbatches *e = f->cur.entry;
     size_t i = gw_blockbatches_find(e, f->cur.at);
+    int64_t stop = gw_blockbatches_damage(e, f->cur.at);
 
     f->cur.seek = i == e->n; /* nothing visible here: the next one may be far */
-    for (; i < e->n; i++) {
+    for (; i < e->n && e->batches[i].base_offset < stop; i++) {
         struct kp_batch b = e->batches[i];
 
         if (f->bytes == 0 && !request_may_collect(f->rq))
@@ -176,6 +187,8 @@ static int take_entry(struct fetch *f, struct fetch_part *p)
             return err;
         f->cur.at = b.last_offset + 1;
     }
+    if (stop < INT64_MAX)
+        return p->batch_n > 0 ? 1 : E_CORRUPT;
     return 0;
 }
 

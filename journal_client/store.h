@@ -178,6 +178,12 @@ struct jc_block_req {
     const struct jc_journal *journal;
     int64_t block; /* number: offsets [block * JC_BLOCK_BYTES, (block + 1) * JC_BLOCK_BYTES) */
     int64_t from;  /* only documents whose last byte is >= from; 0 = all of the block */
+    bool partial;  /* bytes that cannot be read are told as damaged; false: they fail the read */
+};
+
+/* Offsets [begin, end). */
+struct jc_range {
+    int64_t begin, end;
 };
 
 /* A run of whole lines. */
@@ -191,12 +197,16 @@ struct jc_block {
     int64_t read_to;   /* the write head when it was read, or the block's end if that is lower:
                           nothing below is missing */
     bool sealed;       /* the write head lies at or behind the block's end: it will never grow */
-    size_t segments_n; /* more than one only where fragments between were removed */
+    size_t segments_n; /* more than one only where bytes between were removed or are damaged */
     struct jc_segment *segments; /* owned by the receiver: free with jc_block_fini */
+    size_t damaged_n;            /* only with partial */
+    struct jc_range *damaged;    /* by rising begin: what is stored there could not be read (now);
+                                    documents whose last byte lies in it are missing above. Owned by
+                                    the receiver as well */
 };
 
 typedef void jc_block_fn(void *arg, int err, struct jc_block *block);
-/* Drops the references and the array. */
+/* Drops the references and the arrays. */
 void jc_block_fini(struct jc_block *b);
 
 /* --- seek by clock

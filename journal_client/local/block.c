@@ -1,9 +1,11 @@
 /*
- * Block reads, seeks and listings of fragments: single questions, answered by the I/O pool.
+ * Block reads, answered by the I/O pool. A block read reads what it answers and little more: the
+ * index gives the range of the block's documents, and from a `from` inside of it the start of that
+ * document is found backwards, in growing steps that end at its newline.
  *
- * A block read reads what it answers and little more: the index gives the range of the block's
- * documents, and from a `from` inside of it the start of that document is found backwards, in
- * growing steps that end at its newline.
+ * Bytes that cannot be read fail the read, or, for who asked so, are told as damaged ranges between
+ * what is healthy: one bad file must not hide its neighbours. A range begins behind the last whole
+ * line that could be read.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -11,7 +13,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "journal_client/local/loss.h"
-#include "journal_client/uuid.h"
 
 #define BACK_BYTES     4096
 #define BACK_BYTES_MAX (1u << 20)
@@ -24,27 +25,37 @@ void jc_local_read_stats(uint64_t *reads, uint64_t *bytes)
     *bytes = atomic_load_explicit(&read_bytes_total, memory_order_relaxed);
 }
 
-int jl_pread_full(int fd, void *p, size_t n, int64_t at)
+/* Returns how many bytes came; fewer than n with *err set. */
+static size_t pread_some(int fd, uint8_t *to, size_t n, int64_t at, int *err)
 {
-    uint8_t *to = p;
+    size_t have = 0;
 
     atomic_fetch_add_explicit(&reads_total, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&read_bytes_total, n, memory_order_relaxed);
-    while (n > 0) {
-        ssize_t got = pread(fd, to, n, (off_t)at);
+    *err = 0;
+    while (have < n) {
+        ssize_t got = pread(fd, to + have, n - have, (off_t)(at + (int64_t)have));
+        if (got < 0 && errno == EINTR)
+            continue;
         if (got < 0) {
-            if (errno == EINTR)
-                continue;
             log_event(LOG_ERROR, "store.read", LF_INT("at", at), LF_ERRNO(errno));
-            return err_from_errno(errno);
+            *err = err_from_errno(errno);
         }
         if (got == 0)
-            return E_CORRUPT;
-        to += got;
-        n -= (size_t)got;
-        at += got;
+            *err = E_CORRUPT;
+        if (got <= 0)
+            break;
+        have += (size_t)got;
     }
-    return 0;
+    return have;
+}
+
+int jl_pread_full(int fd, void *p, size_t n, int64_t at)
+{
+    int err;
+
+    (void)pread_some(fd, p, n, at, &err);
+    return err;
 }
 
 void jc_block_fini(struct jc_block *b)
@@ -52,41 +63,48 @@ void jc_block_fini(struct jc_block *b)
     for (size_t i = 0; i < b->segments_n; i++)
         blob_unref(b->segments[i].bytes);
     mem_free(b->segments);
+    mem_free(b->damaged);
     b->segments = NULL;
-    b->segments_n = 0;
+    b->damaged = NULL;
+    b->segments_n = b->damaged_n = 0;
 }
 
-/* Under the lock: the index of the first closed fragment that ends behind pos. */
-static size_t first_behind(const struct jl_journal *j, int64_t pos)
-{
-    size_t low = 0, high = j->frags_n;
+/* --- fragments that cannot be looked into --- */
 
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (j->frags[mid]->end <= pos)
-            low = mid + 1;
-        else
-            high = mid;
+bool jl_opaque_has(const struct jl_opaque *o, const struct jl_frag *f)
+{
+    for (size_t i = 0; i < o->n; i++) {
+        if (o->v[i] == f)
+            return true;
     }
-    return low;
+    return false;
 }
 
-/* Fragment number at, the open one behind the closed ones. */
-static struct jl_frag *frag_at(const struct jl_journal *j, size_t at)
+int jl_opaque_add(struct jl_opaque *o, struct jl_frag *f)
 {
-    return at < j->frags_n ? j->frags[at] : j->open;
+    struct jl_frag **v = mem_realloc(o->v, (o->n + 1) * sizeof(struct jl_frag *));
+
+    if (v == NULL)
+        return E_NOMEM;
+    o->v = v;
+    o->v[o->n++] = jl_frag_ref(f);
+    return 0;
 }
 
-static bool loaded(const struct jl_frag *f)
+void jl_opaque_fini(struct jl_opaque *o)
 {
-    return f->open || jl_frag_jumped(f) || f->blocks.v != NULL;
+    for (size_t i = 0; i < o->n; i++)
+        jl_frag_unref(o->v[i]);
+    mem_free(o->v);
+    *o = (struct jl_opaque){0};
 }
 
-/* --- block --- */
+/* --- the plan --- */
 
 struct piece {
     struct jl_frag *f; /* counted */
     int64_t start, stop;
+    bool opaque; /* known to be unreadable: where its documents begin and end is not */
 };
 
 struct plan {
@@ -104,7 +122,7 @@ static void plan_fini(struct plan *pl)
     *pl = (struct plan){0};
 }
 
-static int plan_add(struct plan *pl, struct jl_frag *f, int64_t start, int64_t stop)
+static int plan_add(struct plan *pl, struct jl_frag *f, int64_t start, int64_t stop, bool opaque)
 {
     if (pl->n == pl->cap) {
         size_t cap = pl->cap == 0 ? 4 : pl->cap * 2;
@@ -114,12 +132,13 @@ static int plan_add(struct plan *pl, struct jl_frag *f, int64_t start, int64_t s
         pl->v = v;
         pl->cap = cap;
     }
-    pl->v[pl->n++] = (struct piece){.f = jl_frag_ref(f), .start = start, .stop = stop};
+    pl->v[pl->n++] =
+        (struct piece){.f = jl_frag_ref(f), .start = start, .stop = stop, .opaque = opaque};
     return 0;
 }
 
 /* Under the lock: what to read for the block. */
-static int make_plan(struct jc_op *op, struct plan *pl)
+static int make_plan(struct jc_op *op, const struct jl_opaque *opaque, struct plan *pl)
 {
     struct jl_journal *j = op->j;
     struct jc_block *out = &op->u.block.out;
@@ -138,20 +157,26 @@ static int make_plan(struct jc_op *op, struct plan *pl)
     int64_t from = op->u.block.from > low ? op->u.block.from : low;
     if (from >= high)
         return 0;
-    for (size_t at = first_behind(j, from); at <= j->frags_n; at++) {
-        struct jl_frag *f = frag_at(j, at);
+    for (size_t at = jl_first_behind(j, from); at <= j->frags_n; at++) {
+        struct jl_frag *f = jl_frag_at(j, at);
         int64_t start, stop;
         int err;
         if (f->begin >= high)
             break;
         if (jl_frag_jumped(f) || f->end <= from)
             continue;
-        if (!loaded(f)) {
+        bool bad = jl_opaque_has(opaque, f);
+        if (!bad && !jl_frag_loaded(f)) {
             pl->load = jl_frag_ref(f);
             return 0;
         }
-        jl_index_range(&f->blocks, block, f->end, &start, &stop);
-        if (start < stop && stop > from && (err = plan_add(pl, f, start, stop)) < 0)
+        if (jl_frag_loaded(f)) {
+            jl_index_range(&f->blocks, block, f->end, &start, &stop);
+        } else {
+            start = f->begin > low ? f->begin : low;
+            stop = f->end < high ? f->end : high;
+        }
+        if (start < stop && stop > from && (err = plan_add(pl, f, start, stop, bad)) < 0)
             return err;
     }
     return 0;
@@ -190,72 +215,139 @@ static int find_begin(int fd, int64_t file, int64_t start, int64_t from, int64_t
     return err;
 }
 
-/* Reads a run of adjoining pieces into one blob. gone: the fragment whose file was not there. */
-static int read_run(const struct piece *v, size_t n, int64_t begin, struct blob **out,
-                    struct jl_frag **gone)
-{
-    struct blob *b = blob_new((size_t)(v[n - 1].stop - begin));
-    int err = 0;
+/* --- the read --- */
 
-    *out = NULL;
+/* As jl_frag_pin, for readers: a file that was opened by name after the journal's deletion may be
+ * one of a journal that was made since under that name. */
+int jl_frag_pin_live(struct jl_journal *j, struct jl_frag *f, int *fd)
+{
+    int err = jl_frag_pin(f, false, fd);
+
+    if (err < 0)
+        return err;
+    pthread_mutex_lock(&j->store->lock);
+    bool deleted = j->deleted;
+    pthread_mutex_unlock(&j->store->lock);
+    if (!deleted)
+        return 0;
+    jl_frag_unpin(f);
+    return E_NOTFOUND;
+}
+
+/* Owner: one run_plan. */
+struct reading {
+    struct jc_op *op;
+    const struct plan *pl;
+    struct jc_segment *seg; /* grows, or NULL */
+    int64_t end;            /* offset behind what it holds */
+    struct jl_frag *gone;   /* borrowed from the plan: the file that was not there */
+};
+
+static bool is_damage(const struct jc_op *op, int err)
+{
+    return op->u.block.partial && (err == E_CORRUPT || err == E_IO);
+}
+
+static int add_damage(struct reading *rd, int64_t begin, int64_t end)
+{
+    struct jc_block *out = &rd->op->u.block.out;
+    struct jc_range *last = out->damaged_n == 0 ? NULL : &out->damaged[out->damaged_n - 1];
+
+    rd->seg = NULL;
+    if (last != NULL && last->end == begin) {
+        last->end = end;
+        return 0;
+    }
+    if (out->damaged == NULL && (out->damaged = mem_array(rd->pl->n, sizeof *out->damaged)) == NULL)
+        return E_NOMEM;
+    out->damaged[out->damaged_n++] = (struct jc_range){begin, end};
+    return 0;
+}
+
+/* A segment with room for piece i and those that adjoin it. */
+static int open_segment(struct reading *rd, size_t i, int64_t begin)
+{
+    struct jc_block *out = &rd->op->u.block.out;
+    const struct piece *v = rd->pl->v;
+    size_t last = i;
+
+    while (last + 1 < rd->pl->n && v[last + 1].start == v[last].stop)
+        last++;
+    struct blob *b = blob_new((size_t)(v[last].stop - begin));
     if (b == NULL)
         return E_NOMEM;
-    for (size_t i = 0; i < n && err == 0; i++) {
-        int64_t start = i == 0 ? begin : v[i].start;
-        size_t len = (size_t)(v[i].stop - start);
-        int fd;
-        if ((err = jl_frag_pin(v[i].f, false, &fd)) < 0) {
-            *gone = err == E_NOTFOUND ? v[i].f : NULL;
-            break;
-        }
-        err = jl_pread_full(fd, b->data + b->len, len, start - v[i].f->begin);
-        jl_frag_unpin(v[i].f);
-        b->len += len;
-    }
-    if (err < 0) {
-        blob_unref(b);
-        return err;
-    }
-    *out = b;
+    rd->seg = &out->segments[out->segments_n++];
+    *rd->seg = (struct jc_segment){.offset = begin, .bytes = b};
+    rd->end = begin;
     return 0;
+}
+
+/* Appends [begin, stop of p) to the segment. On an error it has grown by the whole lines that came.
+ */
+static int read_piece(struct reading *rd, const struct piece *p, int fd, int64_t begin)
+{
+    struct blob *b = rd->seg->bytes;
+    uint8_t *to = b->data + b->len;
+    int err;
+    size_t got = pread_some(fd, to, (size_t)(p->stop - begin), begin - p->f->begin, &err);
+
+    if (err < 0) {
+        const uint8_t *nl = got == 0 ? NULL : memrchr(to, '\n', got);
+        got = nl == NULL ? 0 : (size_t)(nl + 1 - to);
+    }
+    b->len += got;
+    rd->end += (int64_t)got;
+    return err;
+}
+
+/* One piece, from the begin of the document that holds `from`. */
+static int take_piece(struct reading *rd, size_t i)
+{
+    const struct piece *p = &rd->pl->v[i];
+    struct jc_block *out = &rd->op->u.block.out;
+    int64_t begin = p->start;
+    int64_t from = rd->op->u.block.from;
+    int fd, err = 0;
+
+    if (p->opaque)
+        return add_damage(rd, p->start, p->stop);
+    if ((err = jl_frag_pin_live(rd->op->j, p->f, &fd)) < 0) {
+        rd->gone = err == E_NOTFOUND ? p->f : NULL;
+        return is_damage(rd->op, err) ? add_damage(rd, p->start, p->stop) : err;
+    }
+    if (from > begin)
+        err = find_begin(fd, p->f->begin, begin, from, &begin);
+    if (err == 0 && (rd->seg == NULL || rd->end != begin))
+        err = open_segment(rd, i, begin);
+    int64_t healthy = begin;
+    if (err == 0) {
+        err = read_piece(rd, p, fd, begin);
+        healthy = rd->end;
+        if (rd->seg->bytes->len == 0) { /* nothing of it could be read */
+            blob_unref(rd->seg->bytes);
+            out->segments_n--;
+            rd->seg = NULL;
+        }
+    }
+    jl_frag_unpin(p->f);
+    return is_damage(rd->op, err) ? add_damage(rd, healthy, p->stop) : err;
 }
 
 static int run_plan(struct jc_op *op, const struct plan *pl, struct jl_frag **gone)
 {
+    struct reading rd = {.op = op, .pl = pl};
     struct jc_block *out = &op->u.block.out;
-    int64_t from = op->u.block.from;
-    int err;
+    int err = 0;
 
     if (pl->n == 0)
         return 0;
     out->segments = mem_array(pl->n, sizeof *out->segments);
     if (out->segments == NULL)
         return E_NOMEM;
-    for (size_t i = 0; i < pl->n;) {
-        const struct piece *p = &pl->v[i];
-        int64_t begin = p->start;
-        size_t n = 1;
-        if (from > begin) {
-            int fd;
-            if ((err = jl_frag_pin(p->f, false, &fd)) < 0) {
-                *gone = err == E_NOTFOUND ? p->f : NULL;
-                return err;
-            }
-            err = find_begin(fd, p->f->begin, begin, from, &begin);
-            jl_frag_unpin(p->f);
-            if (err < 0)
-                return err;
-        }
-        while (i + n < pl->n && p[n].start == p[n - 1].stop)
-            n++;
-        struct jc_segment *seg = &out->segments[out->segments_n];
-        if ((err = read_run(p, n, begin, &seg->bytes, gone)) < 0)
-            return err;
-        seg->offset = begin;
-        out->segments_n++;
-        i += n;
-    }
-    return 0;
+    for (size_t i = 0; i < pl->n && err == 0; i++)
+        err = take_piece(&rd, i);
+    *gone = rd.gone;
+    return err;
 }
 
 static void block_done(struct task *t)
@@ -272,28 +364,34 @@ static void block_done(struct task *t)
     jl_op_unref(op);
 }
 
-/* One attempt. E_AGAIN: an index was loaded, or a file had vanished. */
-static int block_try(struct jc_op *op)
+/* One attempt. E_AGAIN: an index was loaded, or a file had vanished, or one turned out unreadable.
+ */
+static int block_try(struct jc_op *op, struct jl_opaque *opaque)
 {
     struct plan pl = {0};
-    struct jl_frag *gone = NULL;
+    struct jl_frag *gone = NULL, *bad = NULL;
     int err;
 
     jc_block_fini(&op->u.block.out);
     pthread_mutex_lock(&op->store->lock);
-    err = make_plan(op, &pl);
+    err = make_plan(op, opaque, &pl);
     pthread_mutex_unlock(&op->store->lock);
     if (err == 0 && pl.load != NULL) {
         err = jl_frag_load(op->j, pl.load);
         if (err == E_NOTFOUND)
             gone = pl.load;
+        bad = is_damage(op, err) ? pl.load : NULL;
         if (err == 0)
             err = E_AGAIN;
     } else if (err == 0) {
         err = run_plan(op, &pl, &gone);
     }
-    if (gone != NULL)
+    if (gone != NULL) {
         err = jl_frag_vanished(op->j, gone);
+        bad = is_damage(op, err) ? gone : NULL;
+    }
+    if (bad != NULL && (err = jl_opaque_add(opaque, bad)) == 0)
+        err = E_AGAIN;
     plan_fini(&pl);
     return err;
 }
@@ -301,10 +399,12 @@ static int block_try(struct jc_op *op)
 static void block_step(struct task *t)
 {
     struct jc_op *op = jl_op_of(t);
+    struct jl_opaque opaque = {0};
 
     do {
-        op->err = block_try(op);
+        op->err = block_try(op, &opaque);
     } while (op->err == E_AGAIN);
+    jl_opaque_fini(&opaque);
     if (op->err < 0)
         jc_block_fini(&op->u.block.out);
     jl_op_answer(op, block_done);
@@ -323,6 +423,7 @@ int jl_read_block(struct jc_store *store, const struct jc_block_req *r, struct e
         return err;
     op->u.block.block = r->block;
     op->u.block.from = r->from;
+    op->u.block.partial = r->partial;
     op->u.block.done = done;
     op->u.block.arg = arg;
     *out = op;
@@ -330,193 +431,5 @@ int jl_read_block(struct jc_store *store, const struct jc_block_req *r, struct e
         *out = NULL;
         jl_op_unref(op);
     }
-    return err;
-}
-
-/* --- seek --- */
-
-struct seeker {
-    const struct jc_seek_req *rq;
-    int64_t low, high; /* blocks, both inclusive */
-    int64_t best_ms;   /* JC_SEEK_MAX; INT64_MIN: none yet */
-    int64_t block;     /* the answer so far, -1 none */
-    struct jl_frag *load;
-};
-
-static int64_t capped_ms(const struct seeker *sk, uint64_t clock)
-{
-    return jc_clock_unix_ms(clock < sk->rq->max_clock ? clock : sk->rq->max_clock);
-}
-
-static bool may_hold(const struct seeker *sk, bool content, uint64_t max_clock)
-{
-    return content && max_clock >= sk->rq->min_clock;
-}
-
-/* Looks at the blocks of one fragment. True: nothing later can be better. */
-static bool seek_blocks(struct seeker *sk, const struct jl_frag *f)
-{
-    const struct jl_blocks *b = &f->blocks;
-    int64_t at = sk->low > b->base ? sk->low - b->base : 0;
-
-    for (; at < (int64_t)b->n && b->base + at <= sk->high; at++) {
-        const struct jl_block *e = &b->v[at];
-        if (!may_hold(sk, e->content != 0, e->max_clock))
-            continue;
-        if (sk->rq->mode == JC_SEEK_FIRST) {
-            sk->block = b->base + at;
-            return true;
-        }
-        int64_t ms = capped_ms(sk, e->max_clock);
-        if (ms > sk->best_ms || sk->block < 0) {
-            sk->best_ms = ms;
-            sk->block = b->base + at;
-        }
-    }
-    return false;
-}
-
-/* Under the lock. E_AGAIN: sk->load first. */
-static int seek_locked(struct jl_journal *j, struct seeker *sk)
-{
-    const struct jc_seek_req *rq = sk->rq;
-
-    if (j->deleted)
-        return E_NOTFOUND;
-    for (size_t at = first_behind(j, rq->offset); at <= j->frags_n; at++) {
-        struct jl_frag *f = frag_at(j, at);
-        if (f->begin >= rq->end_offset)
-            break;
-        /* The fragment as a whole first: most are passed over by this. */
-        if (jl_frag_jumped(f) || f->end <= rq->offset ||
-            !may_hold(sk, f->sum.content_end > 0, f->sum.max_clock))
-            continue;
-        if (rq->mode == JC_SEEK_MAX && sk->block >= 0 &&
-            capped_ms(sk, f->sum.max_clock) <= sk->best_ms)
-            continue;
-        if (!loaded(f)) {
-            sk->load = jl_frag_ref(f);
-            return E_AGAIN;
-        }
-        if (seek_blocks(sk, f))
-            break;
-    }
-    return sk->block < 0 ? E_NOTFOUND : 0;
-}
-
-static void seek_done(struct task *t)
-{
-    struct jc_op *op = jl_op_of(t);
-
-    if (jl_op_enter(op)) {
-        op->u.seek.done(op->u.seek.arg, op->err, op->u.seek.block);
-        jl_op_unref(op);
-    }
-    jl_op_unref(op);
-}
-
-static void seek_step(struct task *t)
-{
-    struct jc_op *op = jl_op_of(t);
-    const struct jc_seek_req *rq = &op->u.seek.rq;
-    int err;
-
-    do {
-        struct seeker sk = {.rq = rq,
-                            .low = rq->offset / JC_BLOCK_BYTES,
-                            .high = (rq->end_offset - 1) / JC_BLOCK_BYTES,
-                            .best_ms = INT64_MIN,
-                            .block = -1};
-        pthread_mutex_lock(&op->store->lock);
-        err = seek_locked(op->j, &sk);
-        pthread_mutex_unlock(&op->store->lock);
-        if (err == E_AGAIN) {
-            int load_err = jl_frag_load(op->j, sk.load);
-            if (load_err == E_NOTFOUND)
-                load_err = jl_frag_vanished(op->j, sk.load);
-            if (load_err < 0)
-                err = load_err;
-            jl_frag_unref(sk.load);
-        }
-        op->u.seek.block = err == 0 ? sk.block : -1;
-    } while (err == E_AGAIN);
-    op->err = err;
-    jl_op_answer(op, seek_done);
-}
-
-int jl_seek(struct jc_store *store, const struct jc_seek_req *r, struct executor *ex,
-            jc_seek_fn *done, void *arg, struct jc_op **out)
-{
-    struct jc_op *op;
-    int err;
-
-    *out = NULL;
-    if (r->offset < 0 || r->end_offset <= r->offset)
-        return E_INVALID;
-    if ((err = jl_op_new(jl_store_of(store), JL_OP_SEEK, r->journal, ex, &op)) < 0)
-        return err;
-    op->u.seek.rq = *r;
-    op->u.seek.rq.journal = NULL; /* borrowed for the call only */
-    op->u.seek.done = done;
-    op->u.seek.arg = arg;
-    *out = op;
-    if ((err = jl_op_submit(op, seek_step)) < 0) {
-        *out = NULL;
-        jl_op_unref(op);
-    }
-    return err;
-}
-
-/* --- fragments --- */
-
-static void fragments_done(struct task *t)
-{
-    struct jc_op *op = jl_op_of(t);
-
-    op->u.frags.done(op->u.frags.arg, op->err, op->u.frags.list, op->u.frags.n);
-    jl_op_unref(op);
-}
-
-static void fragments_step(struct task *t)
-{
-    struct jc_op *op = jl_op_of(t);
-    struct jl_journal *j = op->j;
-
-    pthread_mutex_lock(&op->store->lock);
-    size_t all = j->frags_n + 1;
-    op->err = j->deleted ? E_NOTFOUND : 0;
-    op->u.frags.list = op->err < 0 ? NULL : mem_array(all, sizeof *op->u.frags.list);
-    if (op->err == 0 && op->u.frags.list == NULL)
-        op->err = E_NOMEM;
-    for (size_t i = 0; i < all && op->err == 0; i++) {
-        const struct jl_frag *f = frag_at(j, i);
-        struct jc_fragment *to = &op->u.frags.list[op->u.frags.n];
-        if (jl_frag_jumped(f) || f->begin == f->end)
-            continue;
-        *to = (struct jc_fragment){.begin = f->begin,
-                                   .end = f->end,
-                                   .open = f->open,
-                                   .mod_time_ms = f->mod_time_ms,
-                                   .max_clock = f->sum.max_clock,
-                                   .content_end = f->sum.content_end};
-        memcpy(to->sha1, f->sha1, sizeof to->sha1);
-        op->u.frags.n++;
-    }
-    pthread_mutex_unlock(&op->store->lock);
-    jl_op_answer(op, fragments_done);
-}
-
-int jl_fragments(struct jc_store *store, const struct jc_journal *j, struct executor *ex,
-                 jc_fragments_fn *done, void *arg)
-{
-    struct jc_op *op;
-    int err;
-
-    if ((err = jl_op_new(jl_store_of(store), JL_OP_FRAGMENTS, j, ex, &op)) < 0)
-        return err;
-    op->u.frags.done = done;
-    op->u.frags.arg = arg;
-    err = jl_op_submit(op, fragments_step);
-    jl_op_unref(op); /* nobody holds a handle: the step's reference carries it */
     return err;
 }

@@ -172,7 +172,7 @@ static int load_blocks(struct jl_journal *j, struct jl_frag *f, struct jl_blocks
     if (err != 0 && err != E_NOMEM) {
         log_event(LOG_INFO, "store.index_rebuilt", LF_STR("journal", j->name),
                   LF_INT("begin", f->begin), LF_ERR(err));
-        if ((err = jl_frag_pin(f, false, &fd)) == 0) {
+        if ((err = jl_frag_pin_live(j, f, &fd)) == 0) {
             err = jl_index_scan(fd, f->begin, f->end, &s->probe, b, &sum, NULL);
             jl_frag_unpin(f);
         }

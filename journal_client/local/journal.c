@@ -61,6 +61,20 @@ void jl_journal_unref(void *journal)
     jl_store_unref(s);
 }
 
+size_t jl_first_behind(const struct jl_journal *j, int64_t pos)
+{
+    size_t low = 0, high = j->frags_n;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (j->frags[mid]->end <= pos)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
 void jl_journal_set_first(struct jl_journal *j)
 {
     size_t i = 0;

@@ -154,6 +154,9 @@ void jl_frag_unpin(struct jl_frag *f);
 void jl_frag_close_all(struct jl_store *s);
 /* Any thread of the store but the committer's fast path: loads or rebuilds the block index. */
 MUST_USE int jl_frag_load(struct jl_journal *j, struct jl_frag *f);
+/* For readers: E_NOTFOUND also when the journal was deleted, so that what was opened by its name is
+ * none of a later journal. */
+MUST_USE int jl_frag_pin_live(struct jl_journal *j, struct jl_frag *f, int *fd);
 static inline bool jl_frag_jumped(const struct jl_frag *f)
 {
     return f->state != JL_FRAG_HERE;
@@ -208,6 +211,18 @@ struct jl_journal *jl_journal_ref(struct jl_journal *j);
 void jl_journal_unref(void *journal); /* impl_release of jc_journal */
 /* Under the store lock: what follows from the fragment list. */
 void jl_journal_set_first(struct jl_journal *j);
+/* Under the store lock: the index of the first closed fragment that ends behind pos. */
+size_t jl_first_behind(const struct jl_journal *j, int64_t pos);
+/* Fragment number at, the open one behind the closed ones. */
+static inline struct jl_frag *jl_frag_at(const struct jl_journal *j, size_t at)
+{
+    return at < j->frags_n ? j->frags[at] : j->open;
+}
+/* Its block index is there, or not needed. */
+static inline bool jl_frag_loaded(const struct jl_frag *f)
+{
+    return f->open || jl_frag_jumped(f) || f->blocks.v != NULL;
+}
 static inline struct jl_journal *jl_of(const struct jc_journal *j)
 {
     return j->impl;
@@ -253,6 +268,7 @@ struct jc_op {
         struct jl_read_state read;
         struct {
             int64_t block, from;
+            bool partial;
             jc_block_fn *done;
             void *arg;
             struct jc_block out;
@@ -307,6 +323,15 @@ int64_t jl_read_deadlines(struct jl_store *s);
 /* block.c */
 int jl_read_block(struct jc_store *s, const struct jc_block_req *r, struct executor *ex,
                   jc_block_fn *done, void *arg, struct jc_op **out);
+/* Fragments that one operation could not look into. Owner: its step; each is counted. */
+struct jl_opaque {
+    struct jl_frag **v;
+    size_t n;
+};
+MUST_USE int jl_opaque_add(struct jl_opaque *o, struct jl_frag *f);
+bool jl_opaque_has(const struct jl_opaque *o, const struct jl_frag *f);
+void jl_opaque_fini(struct jl_opaque *o);
+/* seek.c */
 int jl_seek(struct jc_store *s, const struct jc_seek_req *r, struct executor *ex, jc_seek_fn *done,
             void *arg, struct jc_op **out);
 int jl_fragments(struct jc_store *s, const struct jc_journal *j, struct executor *ex,

@@ -81,18 +81,11 @@ static void park(struct jc_op *op)
 /* Under the lock. The first stored fragment that holds pos or lies behind it. */
 static struct jl_frag *find(struct jl_journal *j, int64_t pos)
 {
-    size_t low = 0, high = j->frags_n;
+    size_t at = jl_first_behind(j, pos);
 
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (j->frags[mid]->end <= pos)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    while (low < j->frags_n && jl_frag_jumped(j->frags[low]))
-        low++;
-    return low < j->frags_n ? j->frags[low] : j->open;
+    while (at < j->frags_n && jl_frag_jumped(j->frags[at]))
+        at++;
+    return jl_frag_at(j, at);
 }
 
 static struct place locate(struct jc_op *op)
@@ -141,7 +134,7 @@ static int fill(struct jc_op *op, const struct place *pl)
 
     if (b == NULL)
         return E_NOMEM;
-    if ((err = jl_frag_pin(pl->f, false, &fd)) == 0) {
+    if ((err = jl_frag_pin_live(op->j, pl->f, &fd)) == 0) {
         err = jl_pread_full(fd, b->data, (size_t)pl->n, r->pos - pl->f->begin);
         jl_frag_unpin(pl->f);
     }

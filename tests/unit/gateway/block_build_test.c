@@ -312,6 +312,49 @@ static void each_codec_gives_the_same_records(void **state)
     }
 }
 
+static void no_batch_spans_what_could_not_be_read(void **state)
+{
+    (void)state;
+    size_t half;
+
+    line(MS(1), 0, "");
+    line(MS(2), 0, "");
+    half = text_n;
+    line(MS(3), 0, "");
+    line(MS(4), 0, "");
+    /* without damage the gap is a removed range, and one batch goes over it */
+    struct gw_blockbatches *e = build(&all, 0, half, 1000, NULL);
+    assert_int_equal(e->n, 1);
+    assert_int_equal(gw_blockbatches_damage(e, 0), INT64_MAX);
+    gw_blockbatches_unref(e);
+
+    struct jc_block b = block_of(0, half, 1000);
+    struct jc_range damaged[] = {{(int64_t)half, (int64_t)half + 600},
+                                 {(int64_t)half + 800, (int64_t)half + 1000}};
+    b.damaged = damaged;
+    b.damaged_n = 2;
+    assert_int_equal(gw_block_build(&all, &b, NULL, &e), 0);
+    free_block(&b);
+    assert_int_equal(decode(e), 4);
+    assert_int_equal(e->n, 2);
+    assert_int_equal(e->batches[0].last_offset, half - 1);
+    assert_true(e->batches[1].base_offset > (int64_t)half + 1000);
+    assert_int_equal(e->damaged_n, 2);
+    const struct {
+        int64_t at, stop;
+    } cases[] = {{0, 0},
+                 {(int64_t)half - 1, 0},
+                 {(int64_t)half, 0},
+                 {(int64_t)half + 599, 0},
+                 {(int64_t)half + 600, 800},
+                 {(int64_t)half + 999, 800},
+                 {(int64_t)half + 1000, -1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(gw_blockbatches_damage(e, cases[i].at),
+                         cases[i].stop < 0 ? INT64_MAX : (int64_t)half + cases[i].stop);
+    gw_blockbatches_unref(e);
+}
+
 static void running_out_of_memory_leaks_nothing(void **state)
 {
     (void)state;
@@ -389,6 +432,7 @@ int main(void)
         T(no_batch_reaches_over_a_cut),
         T(keys_are_json_text_or_null),
         T(each_codec_gives_the_same_records),
+        T(no_batch_spans_what_could_not_be_read),
         T(running_out_of_memory_leaks_nothing),
         T(a_time_is_looked_up_document_by_document),
     };

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/loss.h"
 #include "tests/contract/temp_dir.h"
 
 struct local_lab {
