@@ -3,15 +3,24 @@
  * line is built in a fixed buffer on the stack: logging never allocates, and a field that does not
  * fit is left out as a whole (truncated=true), which keeps JSON well-formed. All strings are
  * escaped: nothing that a peer sends can forge a line or drive a terminal.
+ *
+ * A sink that nobody reads stops no thread. A pipe or terminal is opened a second time without
+ * blocking (the flag belongs to the open file, which others share), a socket is sent to without
+ * waiting. What does not go at once is lost and counted: the next line that goes is followed by
+ * log.lost. Only a regular file may take as long as its disk does.
  */
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,10 +28,11 @@
 #include "base/err.h"
 #include "base/hash.h"
 
-#define LINE_MAX_BYTES ((size_t)4096)
-#define TAIL_BYTES     ((size_t)32)  /* kept free for truncated=true, the brace and the newline */
-#define VALUE_MAX      ((size_t)512) /* input bytes of one value; more is cut with "..." */
-#define RATE_SLOTS     64            /* distinct peer events; more share the last slot */
+#define LINE_MAX_BYTES ((size_t)4096) /* no more than PIPE_BUF: a pipe takes all of it or nothing  \
+                                       */
+#define TAIL_BYTES ((size_t)32)       /* kept free for truncated=true, the brace and the newline */
+#define VALUE_MAX  ((size_t)512)      /* input bytes of one value; more is cut with "..." */
+#define RATE_SLOTS 64                 /* distinct peer events; more share the last slot */
 
 static atomic_int min_level = LOG_INFO;
 static atomic_int format = LOG_FORMAT_TEXT;
@@ -31,6 +41,16 @@ static _Atomic(const struct clock *) line_clock;
 
 /* Leaf: taken for the write and for the rate table, nothing is called that locks. */
 static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Guarded by sink_lock: how to write to sink_fd without waiting. */
+static struct {
+    int of;  /* the sink_fd that this is about; -1: none yet */
+    int own; /* our own open file of it, not blocking; -1: there is none */
+    enum { SINK_FILE, SINK_SOCKET, SINK_POLLED } kind;
+    char torn[LINE_MAX_BYTES]; /* the rest of a line that went in part, always sent first */
+    size_t torn_n;
+} sink = {.of = -1, .own = -1};
+static atomic_ullong lost; /* lines since the last that went */
 
 struct rate {
     const char *event; /* NULL: free slot. Event names are string literals. */
@@ -60,9 +80,20 @@ void log_setup(enum log_level min, enum log_format fmt)
     atomic_store(&format, (int)fmt);
 }
 
+static void sink_forget(void)
+{
+    if (sink.own >= 0)
+        close(sink.own);
+    sink.own = sink.of = -1;
+    sink.torn_n = 0;
+}
+
 void log_set_fd(int fd)
 {
+    pthread_mutex_lock(&sink_lock);
+    sink_forget();
     atomic_store(&sink_fd, fd);
+    pthread_mutex_unlock(&sink_lock);
 }
 
 void log_set_clock(const struct clock *clock)
@@ -270,28 +301,82 @@ static void put_head(struct line *l, enum log_level level, const char *event, bo
     }
 }
 
-static void write_line(const struct line *l)
+static void sink_look(int fd)
+{
+    struct stat st;
+    char path[32];
+
+    sink_forget();
+    sink.of = fd;
+    sink.kind = SINK_FILE;
+    if (fstat(fd, &st) < 0)
+        return;
+    if (S_ISSOCK(st.st_mode)) {
+        sink.kind = SINK_SOCKET;
+    } else if (S_ISFIFO(st.st_mode) || (S_ISCHR(st.st_mode) && isatty(fd))) {
+        (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        sink.own = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (sink.own < 0) /* not ours to open: at least never when it is known to be full */
+            sink.kind = SINK_POLLED;
+    }
+}
+
+/* Sends what goes at once; returns how much. */
+static size_t sink_put(int fd, const char *p, size_t n)
 {
     size_t done = 0;
 
-    pthread_mutex_lock(&sink_lock);
-    int fd = atomic_load(&sink_fd);
-    while (done < l->n) {
-        ssize_t n = write(fd, l->text + done, l->n - done);
-        if (n >= 0)
-            done += (size_t)n;
+    while (done < n) {
+        struct pollfd room = {.fd = fd, .events = POLLOUT};
+        ssize_t k;
+
+        if (sink.kind == SINK_POLLED && poll(&room, 1, 0) != 1)
+            break;
+        if (sink.kind == SINK_SOCKET)
+            k = send(fd, p + done, n - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+        else
+            k = write(sink.own >= 0 ? sink.own : fd, p + done, n - done);
+        if (k >= 0)
+            done += (size_t)k;
         else if (errno != EINTR)
             break; /* a full or closed sink must not stop the program */
     }
-    pthread_mutex_unlock(&sink_lock);
+    return done;
 }
 
-static void emit(enum log_level level, const char *event, const struct log_field *fields, size_t n,
-                 uint64_t dropped)
+/* False: the line is lost. */
+static bool write_line(const struct line *l)
+{
+    bool gone = false;
+    size_t n;
+
+    pthread_mutex_lock(&sink_lock);
+    int fd = atomic_load(&sink_fd);
+    if (fd != sink.of)
+        sink_look(fd);
+    if (sink.torn_n > 0) {
+        n = sink_put(fd, sink.torn, sink.torn_n);
+        sink.torn_n -= n;
+        memmove(sink.torn, sink.torn + n, sink.torn_n);
+    }
+    if (sink.torn_n == 0) {
+        n = sink_put(fd, l->text, l->n);
+        gone = n > 0;
+        if (gone) {
+            sink.torn_n = l->n - n;
+            memcpy(sink.torn, l->text + n, sink.torn_n);
+        }
+    }
+    pthread_mutex_unlock(&sink_lock);
+    return gone;
+}
+
+/* Builds one line and sends it. */
+static bool put_event(enum log_level level, const char *event, const struct log_field *fields,
+                      size_t n, uint64_t dropped)
 {
     bool json = atomic_load(&format) == LOG_FORMAT_JSON;
     struct line l;
-    int saved_errno = errno;
 
     l.n = 0;
     l.limit = LINE_MAX_BYTES - TAIL_BYTES;
@@ -308,7 +393,22 @@ static void emit(enum log_level level, const char *event, const struct log_field
     if (truncated)
         put_str(&l, json ? ",\"truncated\":true" : " truncated=true");
     put_str(&l, json ? "}\n" : "\n");
-    write_line(&l);
+    return write_line(&l);
+}
+
+static void emit(enum log_level level, const char *event, const struct log_field *fields, size_t n,
+                 uint64_t dropped)
+{
+    int saved_errno = errno;
+
+    if (!put_event(level, event, fields, n, dropped)) {
+        atomic_fetch_add(&lost, 1);
+    } else if (atomic_load(&lost) > 0) {
+        unsigned long long lines = atomic_exchange(&lost, 0);
+
+        if (lines > 0 && !put_event(LOG_WARN, "log.lost", &LF_UINT("lines", lines), 1, 0))
+            atomic_fetch_add(&lost, lines);
+    }
     errno = saved_errno;
 }
 

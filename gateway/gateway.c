@@ -402,6 +402,15 @@ static int start(struct gateway *gw, char *why, size_t why_bytes)
     return start_admin(gw, why, why_bytes);
 }
 
+/* libevent's own words: what it says about sockets a peer can bring about. */
+static void on_libevent_log(int severity, const char *text)
+{
+    log_peer(severity == EVENT_LOG_ERR    ? LOG_ERROR
+             : severity == EVENT_LOG_WARN ? LOG_WARN
+                                          : LOG_DEBUG,
+             "libevent", LF_STR("text", text));
+}
+
 int gateway_new(const struct gw_config *config, struct jc_store *store, const struct clock *clock,
                 struct gateway **out, char *why, size_t why_bytes)
 {
@@ -412,6 +421,7 @@ int gateway_new(const struct gw_config *config, struct jc_store *store, const st
     if (gw == NULL)
         return E_NOMEM;
     ASSERT(config->workers >= 1 && config->load_threads >= 1);
+    event_set_log_callback(on_libevent_log);
     (void)signal(SIGPIPE, SIG_IGN); /* a client that went away is an error of write(), no more */
     gw->config = config;
     gw->stop_fd = -1;

@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -252,6 +253,45 @@ static void a_sink_that_cannot_take_a_line_stops_nobody(void **state)
     log_event(LOG_INFO, "e", LF_INT("i", 1));
 }
 
+/* A journald that stopped, `| less`, ^S: nobody reads, and the descriptor blocks. */
+static void a_sink_that_nobody_reads_blocks_nobody_and_the_loss_is_told(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        int fd[2], lines = 0, seen = 0;
+        char line[200], *at;
+
+        if (kind == 0)
+            assert_int_equal(pipe2(fd, O_CLOEXEC), 0);
+        else
+            assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
+        log_set_fd(fd[1]);
+        log_event(LOG_INFO, "start", LF_INT("n", 0)); /* and what others lost before */
+        assert_true(read(fd[0], got, sizeof got) > 0);
+        for (; lines < 20000; lines++)
+            log_event(LOG_INFO, "flood", LF_INT("n", lines));
+        assert_int_equal(fcntl(fd[1], F_GETFL) & O_NONBLOCK, 0); /* others share the open file */
+        assert_int_equal(fcntl(fd[0], F_SETFL, O_NONBLOCK), 0);
+        for (ssize_t n; (n = read(fd[0], got, sizeof got - 1)) > 0;)
+            for (ssize_t i = 0; i < n; i++)
+                seen += got[i] == '\n';
+        assert_in_range(seen, 100, lines - 1);
+        log_event(LOG_INFO, "again", LF_INT("n", 1));
+        ssize_t n = read(fd[0], got, sizeof got - 1);
+        assert_true(n > 0);
+        got[n] = '\0';
+        assert_non_null(strstr(got, " again n=1\n"));
+        assert_non_null(at = strstr(got, " log.lost lines="));
+        /* a line that went in part is finished first, and counts as sent */
+        int left = got[0] == '2' && strncmp(got, "2025-12-02", 10) == 0 ? 0 : 1;
+        snprintf(line, sizeof line, " log.lost lines=%d\n", lines - seen - left);
+        assert_string_equal(at, line);
+        log_set_fd(STDERR_FILENO);
+        close(fd[0]);
+        close(fd[1]);
+    }
+}
+
 static void the_error_table_is_consistent(void **state)
 {
     (void)state;
@@ -309,6 +349,7 @@ int main(void)
         CAPTURED(events_of_peers_are_limited_and_the_losses_counted),
         CAPTURED(more_events_than_the_table_holds_share_a_bucket),
         CAPTURED(a_sink_that_cannot_take_a_line_stops_nobody),
+        CAPTURED(a_sink_that_nobody_reads_blocks_nobody_and_the_loss_is_told),
         cmocka_unit_test(the_error_table_is_consistent),
         cmocka_unit_test(errno_values_map_to_the_nearest_code),
         cmocka_unit_test(the_system_clock_moves_forward),
