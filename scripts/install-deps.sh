@@ -18,6 +18,9 @@ BUILD=(
   libsqlite3-dev            # 3.40.1
   libpcre2-dev              # 10.42
   libyaml-dev               # 0.2.5
+  libnghttp2-dev            # 1.52.0
+  libprotobuf-c-dev         # 1.4.1
+  protobuf-c-compiler       # 1.4.1: the broker's messages
   libcurl4-openssl-dev      # 7.88.1
   liblz4-dev                # 1.9.4
   libzstd-dev               # 1.5.4

@@ -1,0 +1,495 @@
+/*
+ * Inside of the Gazette store. Who owns what:
+ *
+ *   home thread    the event base, connections, calls, journals' tails, fragment lists, the queue
+ * of appends; all that is marked "home" store lock     listing, heads, lists of operations. Order:
+ * store lock -> executor's lock I/O pool       reads and inflates fragments; answers home kv store
+ * an embedded store of its own for key-values; answers home
+ *
+ * Objects are counted: journal handles (jc_journal) outlive the store that made them.
+ */
+#pragma once
+
+#include <event2/event.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/jobpool.h"
+#include "base/mailbox.h"
+#include "base/writer.h"
+#include "gazette_proto/broker.pb-c.h"
+#include "journal_client/gazette.h"
+#include "journal_client/gazette/grpc.h"
+#include "journal_client/txn_clock.h"
+
+#define GZ_RPC_MS     15000 /* deadline of calls that do not wait by intent */
+#define GZ_GIVE_UP_MS 30000 /* a read that found no broker for so long fails */
+#define GZ_PIECE      (256u << 10)
+
+/* Status of an answer, as on the wire. */
+enum gz_status {
+    GZ_OK = 0,
+    GZ_JOURNAL_NOT_FOUND = 1,
+    GZ_NO_PRIMARY = 2,
+    GZ_NOT_PRIMARY = 3,
+    GZ_INSUFFICIENT_BROKERS = 4,
+    GZ_NOT_BROKER = 5,
+    GZ_NOT_YET_AVAILABLE = 6,
+    GZ_WRONG_ROUTE = 7,
+    GZ_TXN_FAILED = 9,
+    GZ_NOT_ALLOWED = 10,
+    GZ_WRONG_OFFSET = 11,
+    GZ_INDEX_GREATER = 12,
+    GZ_REGISTER_MISMATCH = 13,
+    GZ_SUSPENDED = 14,
+    GZ_STORE_UNHEALTHY = 15,
+};
+const char *gz_status_text(int status);
+/* True: the same call may do after a while. */
+bool gz_status_passing(int status);
+/* Milliseconds before attempt number `attempt` (0: the first repetition). */
+int64_t gz_backoff_ms(unsigned attempt);
+
+struct gz_store;
+struct gz_journal;
+
+/* --- index (index.c): what is known of the documents of a run of bytes --- */
+struct gz_block {
+    uint64_t max_clock; /* of content documents whose last byte lies in it */
+    bool content;
+};
+
+struct gz_sum {
+    int64_t content_end; /* 0: no content */
+    uint64_t max_clock;  /* of content */
+    struct jc_marks marks;
+};
+
+/* Documents whose last byte lies in [begin, end). */
+struct gz_run {
+    int64_t begin, end;
+    struct gz_block *v;
+    size_t n, cap;
+    struct gz_sum sum;
+};
+void gz_run_fini(struct gz_run *r);
+
+struct gz_probe {
+    jc_probe_fn *fn;
+    void *arg;
+};
+
+/* Cuts a stream of bytes into documents and takes them into a run. */
+struct gz_feed {
+    int64_t pos;        /* the next byte expected */
+    bool aligned;       /* a document begins at run.end; else all up to a newline is passed over */
+    struct writer part; /* bytes of the unfinished document, which begins at run.end */
+    struct gz_run run;
+};
+void gz_feed_init(struct gz_feed *f, int64_t pos, bool aligned);
+void gz_feed_fini(struct gz_feed *f);
+/* Bytes below pos are known already; bytes above it: a hole lies between, and a document begins.
+ * whole: when not NULL it receives the whole documents that were completed, NULL when none was
+ * (their begin is run.end - len). E_NOMEM, E_LIMIT: a document of more than 256 MiB. */
+MUST_USE int gz_feed_add(struct gz_feed *f, const struct gz_probe *probe, int64_t offset,
+                         struct span bytes, struct blob **whole);
+
+/* --- wire (wire.c) --- */
+struct gz_read_msg {
+    int status;
+    bool meta; /* a metadata message: fragment fields are set */
+    int64_t offset, write_head;
+    int64_t frag_begin, frag_end;
+    struct span content;
+};
+/* A ReadResponse; content borrows. E_SYNTAX. */
+MUST_USE int gz_read_parse(struct span msg, struct gz_read_msg *out);
+/* Packs a message into a blob; NULL: out of memory. */
+MUST_USE struct blob *gz_pack(const ProtobufCMessage *m);
+/* Starts a call with one message and half-closes it. */
+MUST_USE int gz_rpc(struct gz_store *s, const char *endpoint, const char *method,
+                    const ProtobufCMessage *m, int64_t timeout_ms, const struct gz_call_cb *cb,
+                    struct gz_call **out);
+
+/* --- fragments (frags.c) --- */
+struct gz_frag {
+    int64_t begin, end;
+    int64_t mod_time_s; /* 0: with the brokers only */
+    Gz__Codec codec;
+    char sha1[41];
+    char *url; /* signed; NULL: with the brokers only */
+};
+
+struct gz_frags {
+    struct gz_frag *v; /* by rising begin; nothing covered by another */
+    size_t n, cap;
+    int64_t at_ms; /* when it was asked for, monotonic; 0: never */
+};
+void gz_frags_fini(struct gz_frags *f);
+/* Index of the first one that ends behind pos; n when none. */
+size_t gz_frags_behind(const struct gz_frags *f, int64_t pos);
+/* Lists them all; done on home, with a status (GZ_OK: list is taken over by the receiver) or err.
+ */
+struct gz_frags_call;
+typedef void gz_frags_fn(void *arg, int err, int status, struct gz_frags *list);
+MUST_USE int gz_frags_ask(struct gz_journal *j, gz_frags_fn *done, void *arg,
+                          struct gz_frags_call **out);
+void gz_frags_cancel(struct gz_frags_call *c);
+
+/* --- ranges (range.c): bytes of a journal, from wherever they are had best; home --- */
+struct gz_range {
+    struct gz_journal *j;
+    int64_t begin, end; /* asked; end > begin */
+    size_t max;         /* at most so many bytes */
+    /* err 0: bytes (receiver's reference) at offset at; NULL: nothing stored in [begin, end).
+     * E_NOTFOUND deleted, E_CLOSED, E_IO gave up, E_NOMEM. Later, never from inside the start. */
+    void (*done)(struct gz_range *r, int err);
+    int64_t at;
+    struct blob *bytes;
+    /* private */
+    struct task task;
+    int err;
+    bool busy, canceled, no_direct;
+    unsigned attempt;
+    int64_t since_ms;
+    struct gz_call *call;
+    struct writer got;
+    int64_t got_at;
+    int status;
+    struct event *timer;
+    struct gz_job *job;
+    struct gz_store *s;
+};
+void gz_range_start(struct gz_range *r);
+/* Home. done may still come, with E_CANCELED, for a range that is busy. */
+void gz_range_cancel(struct gz_range *r);
+
+/* --- direct reads (direct.c, codec.c); the I/O pool --- */
+struct gz_spool; /* an inflated fragment in a scratch file, counted */
+struct gz_job;
+/* Reads [begin, begin + max) of fragment f, of journal j. done on home. E_UNSUPPORTED (nothing was
+ * started): it cannot be read where it lies. */
+typedef void gz_direct_fn(void *arg, int err, struct blob *bytes);
+MUST_USE int gz_direct_start(struct gz_journal *j, const struct gz_frag *f, int64_t begin,
+                             size_t max, gz_direct_fn *done, void *arg, struct gz_job **out);
+void gz_direct_forget(struct gz_job *job);
+void gz_direct_end(struct gz_store *s);
+
+/* Inflates a stream piece by piece. */
+struct gz_inflate;
+typedef int gz_inflate_fn(void *arg, struct span out);
+MUST_USE int gz_inflate_new(Gz__Codec codec, gz_inflate_fn *out, void *arg,
+                            struct gz_inflate **inflate);
+MUST_USE int gz_inflate_add(struct gz_inflate *z, struct span in);
+/* E_CORRUPT: it ends in the middle. */
+MUST_USE int gz_inflate_end(struct gz_inflate *z);
+void gz_inflate_free(struct gz_inflate *z);
+
+/* --- journals (journal.c, tail.c) --- */
+TAILQ_HEAD(gz_op_list, jc_op);
+
+struct gz_tail_blob {
+    STAILQ_ENTRY(gz_tail_blob) link;
+    int64_t at;
+    struct blob *bytes; /* whole documents */
+};
+
+enum gz_journal_state {
+    GZ_J_IDLE,      /* nobody asked */
+    GZ_J_STARTING,  /* floor, fragments, head, search for the last content */
+    GZ_J_SUSPENDED, /* fully: nothing to read, nothing to ask */
+    GZ_J_TAIL,      /* ready, its tail is read */
+    GZ_J_DELETED,
+};
+
+#define GZ_HINTS 8
+
+struct gz_journal {
+    atomic_uint refs;
+    struct gz_store *store; /* counted */
+    char *name;
+    int64_t create_revision;
+    /* lock: store */
+    bool deleted;
+    bool ready; /* heads are known */
+    struct jc_heads heads;
+    struct gz_op_list followers;
+    struct gz_op_list waiters; /* reads at the head */
+    /* home */
+    struct blob *spec; /* JournalSpec as it came, nothing lost */
+    int64_t mod_revision;
+    int suspend_level;
+    int64_t suspend_offset;
+    char *endpoint; /* of its primary, a hint; NULL */
+    enum gz_journal_state state;
+    struct jc_heads floor; /* as kept from earlier runs */
+    bool floor_known;
+    bool dirty; /* heads to be kept */
+    STAILQ_ENTRY(gz_journal) dirty_link;
+    struct gz_op_list starting; /* operations that wait until it is ready */
+    struct gz_frags frags;
+    struct gz_frags_call *frags_call;
+    struct event *timer; /* the next step of starting or of the tail */
+    unsigned attempt;
+    struct gz_call *call; /* head query or tail */
+    int status;           /* what the call said */
+    int64_t said_head;
+    bool progress; /* the tail call brought something */
+    struct gz_feed tail;
+    bool tail_set;
+    STAILQ_HEAD(, gz_tail_blob) ring;
+    size_t ring_bytes;
+    struct gz_feed search; /* back from the head for content, or a scan for a seek */
+    struct gz_range range;
+    int64_t search_from, search_to, search_bytes;
+    bool searching, scanning;
+    struct gz_run *runs; /* scanned before the tail, by rising begin */
+    size_t runs_n, runs_cap;
+    struct gz_op_list scanners; /* seeks that wait for a scan */
+    struct {
+        int64_t block, begin;
+    } hints[GZ_HINTS]; /* where the first document of a block begins, as block reads found it */
+    unsigned hint_next;
+};
+
+MUST_USE int gz_journal_new(struct gz_store *s, const char *name, int64_t create_revision,
+                            struct gz_journal **out);
+struct gz_journal *gz_journal_ref(struct gz_journal *j);
+void gz_journal_unref(void *journal); /* impl_release of jc_journal */
+static inline struct gz_journal *gz_of(const struct jc_journal *j)
+{
+    return j->impl;
+}
+/* Home: a listing told of its spec. */
+void gz_journal_listed(struct gz_journal *j, const Gz__ListedJournal *l, struct blob *spec);
+/* Home: it is not in the listing any more. */
+void gz_journal_gone(struct gz_journal *j, int err);
+/* Home: it is wanted. */
+void gz_journal_wake(struct gz_journal *j);
+/* Home: bytes of the journal that are surely stored: from the tail, or our own append. */
+void gz_journal_take(struct gz_journal *j, int64_t offset, struct span bytes);
+/* Home: a fragment list that is older than max_age_ms is asked for anew. */
+void gz_journal_refresh(struct gz_journal *j, int64_t max_age_ms);
+/* Home: heads from the journal's state; tells followers and wakes readers when they moved. */
+void gz_journal_publish(struct gz_journal *j);
+/* search.c: from where the tail is read, then tail.c goes on. */
+void gz_search_start(struct gz_journal *j);
+void gz_search_done(struct gz_journal *j);
+void gz_search_stop(struct gz_journal *j);
+/* Scans [from, to) for seeks, then answers j->scanners. */
+void gz_scan_start(struct gz_journal *j, int64_t from, int64_t to, bool aligned);
+void gz_tail_start(struct gz_journal *j);
+void gz_tail_stop(struct gz_journal *j);
+void gz_floor_save(struct gz_journal *j);
+void gz_floors_write(struct gz_store *s);
+
+/* --- operations (op.c) --- */
+enum gz_op_kind { GZ_OP_WATCH, GZ_OP_FOLLOW, GZ_OP_READ, GZ_OP_BLOCK, GZ_OP_SEEK, GZ_OP_FRAGS };
+
+struct gz_piece {
+    int64_t at;
+    struct blob *bytes;
+};
+
+struct jc_op {
+    atomic_uint refs;
+    enum gz_op_kind kind;
+    struct gz_store *store; /* counted */
+    struct gz_journal *j;   /* counted; NULL for watch */
+    struct executor *ex;
+    struct task task; /* one step is under way at most, toward ex or home */
+    /* lock: store */
+    bool canceled;
+    bool linked; /* in watchers, followers or waiters */
+    bool timed;
+    bool pending, dirty; /* watch, follow */
+    int end_err;
+    TAILQ_ENTRY(jc_op) link;
+    TAILQ_ENTRY(jc_op) timed_link;
+    /* home */
+    int err;
+    TAILQ_ENTRY(jc_op) home_link; /* starting, scanners */
+    struct gz_range range;
+    union {
+        struct {
+            struct jc_watcher cb;
+            struct jc_selector *sel;
+            const struct jc_listing *last;
+        } watch;
+        struct jc_follower follow;
+        struct {
+            struct jc_reader cb;
+            int64_t pos, end, deadline_ms;
+            bool block;
+            size_t chunk;
+            struct blob *bytes;
+            int64_t at;
+            struct jc_heads heads;
+        } read;
+        struct {
+            int64_t block, from;
+            jc_block_fn *done;
+            void *arg;
+            struct jc_block out;
+            struct gz_piece *v; /* by rising offset */
+            size_t n, cap;
+            int64_t low, high; /* what is asked */
+            int64_t p0;        /* documents that end at or behind it */
+            int64_t back;      /* so far back for the document's begin */
+            bool exact;        /* low is a document's begin */
+            size_t front;      /* pieces that the running backward read brought */
+            int64_t until;     /* where the running read ends */
+        } block;
+        struct {
+            struct jc_seek_req rq;
+            jc_seek_fn *done;
+            void *arg;
+            int64_t block;
+        } seek;
+        struct {
+            jc_fragments_fn *done;
+            void *arg;
+            struct jc_fragment *list;
+            size_t n;
+            struct gz_frags_call *call;
+        } frags;
+    } u;
+};
+
+MUST_USE int gz_op_new(struct gz_store *s, enum gz_op_kind kind, const struct jc_journal *j,
+                       struct executor *ex, struct jc_op **out);
+void gz_op_unref(struct jc_op *op);
+/* Takes a reference for the step and runs it at home. E_CLOSED (no reference taken). */
+MUST_USE int gz_op_home(struct jc_op *op, void (*run)(struct task *t));
+/* Posts run to the op's executor, the step's reference goes along; nothing is posted, and the
+ * reference dropped, when it was cancelled. */
+void gz_op_answer(struct jc_op *op, void (*run)(struct task *t));
+/* In a task on the executor: true = run the callback. */
+bool gz_op_enter(struct jc_op *op);
+bool gz_op_canceled(struct jc_op *op);
+struct jc_op *gz_op_of(struct task *t);
+void gz_op_cancel(struct jc_op *op);
+/* Home: runs step now when the journal is ready, else when it is (or gone: op->err is set then). */
+void gz_op_when_ready(struct jc_op *op);
+void gz_op_ready(struct jc_op *op); /* what gz_op_when_ready calls: by kind */
+
+/* watch.c; under the store lock */
+void gz_notify(struct jc_op *op);
+void gz_notify_followers(struct gz_journal *j);
+void gz_end_followers(struct gz_journal *j, int err);
+void gz_end_watchers(struct gz_store *s, int err);
+int gz_watch(struct jc_store *s, const struct jc_selector *sel, const struct jc_watcher *w,
+             struct jc_op **out);
+int gz_follow(struct jc_store *s, const struct jc_journal *j, const struct jc_follower *f,
+              struct jc_op **out);
+/* read.c */
+int gz_read(struct jc_store *s, const struct jc_read_opts *o, const struct jc_reader *r,
+            struct jc_op **out);
+void gz_read_ready(struct jc_op *op);
+/* Under the store lock. */
+void gz_wake_waiters(struct gz_journal *j, int err);
+/* Home: ends what is late; returns ms until the next deadline, -1 none. */
+int64_t gz_read_deadlines(struct gz_store *s);
+/* block.c */
+int gz_read_block(struct jc_store *s, const struct jc_block_req *r, struct executor *ex,
+                  jc_block_fn *done, void *arg, struct jc_op **out);
+void gz_block_ready(struct jc_op *op);
+void gz_block_drop(struct jc_op *op);
+/* seek.c */
+int gz_seek(struct jc_store *s, const struct jc_seek_req *r, struct executor *ex, jc_seek_fn *done,
+            void *arg, struct jc_op **out);
+void gz_seek_ready(struct jc_op *op);
+/* ops_frags.c */
+int gz_fragments(struct jc_store *s, const struct jc_journal *j, struct executor *ex,
+                 jc_fragments_fn *done, void *arg);
+void gz_fragments_ready(struct jc_op *op);
+
+/* --- listing (list.c); home --- */
+struct gz_list;
+MUST_USE int gz_list_new(struct gz_store *s, struct gz_list **out);
+void gz_list_free(struct gz_list *l);
+/* Asks anew, without resuming. */
+void gz_list_again(struct gz_list *l);
+
+/* --- writes --- */
+struct gz_txn;
+STAILQ_HEAD(gz_txn_queue, gz_txn);
+int gz_append(struct jc_store *s, struct jc_txn *txn, struct executor *ex, jc_txn_fn *done,
+              void *arg);
+/* Home: the running and the queued transactions end with err. */
+void gz_append_end(struct gz_store *s, int err);
+/* Home: true when nothing is queued or under way. */
+bool gz_append_idle(const struct gz_store *s);
+struct gz_apply;
+TAILQ_HEAD(gz_apply_list, gz_apply);
+int gz_apply(struct jc_store *s, const struct jc_change *c, size_t n, struct executor *ex,
+             jc_apply_fn *done, void *arg);
+/* Home: a listing of this revision is in place. */
+void gz_apply_listed(struct gz_store *s, int64_t revision);
+void gz_apply_end(struct gz_store *s, int err);
+
+/* --- the store --- */
+struct gz_store {
+    struct jc_store base; /* first */
+    atomic_uint refs;
+    const struct clock *clock;
+    struct gz_probe probe;
+    char *data_dir, *file_root, *scratch_dir;
+    char *fragment_store;
+    Gz__Codec codec;
+    int64_t replication, fragment_bytes, scratch_bytes;
+    bool no_direct;
+    struct jc_store *kv;
+    struct jobpool *io;
+    pthread_t thread;
+    bool thread_runs;
+
+    pthread_mutex_t lock;
+    bool closing; /* no new operations */
+    bool ended;   /* the home thread takes no more tasks */
+    const struct jc_listing *listing;
+    struct gz_op_list watchers, timed;
+
+    /* home */
+    struct event_base *evb;
+    struct mailbox mb;
+    struct event *mb_event;
+    struct event *tick;     /* floors, idle journals */
+    struct event *deadline; /* of blocked reads */
+    struct gz_pool *pool;
+    struct gz_list *list;
+    uint8_t *auth_key;
+    size_t auth_key_n;
+    char *token;
+    int64_t token_until_s;
+    STAILQ_HEAD(, gz_journal) dirty;
+    struct gz_txn_queue txns;
+    struct gz_txn *txn; /* the running one */
+    bool txn_asking;
+    struct gz_apply_list applies;
+    struct jc_txn_clock txn_clock;
+    uint64_t clock_saved;
+    TAILQ_HEAD(, gz_spool) spools; /* most recently used first */
+    int64_t spool_bytes;
+    size_t kv_busy; /* writes of floors under way */
+    bool stopping;
+    struct event *stop_timer;
+    pthread_mutex_t curl_lock;
+    void *curls[8]; /* idle handles */
+};
+
+static inline struct gz_store *gz_store_of(struct jc_store *s)
+{
+    return (struct gz_store *)s;
+}
+struct gz_store *gz_store_ref(struct gz_store *s);
+void gz_store_unref(struct gz_store *s);
+/* Home: runs t in a later turn. */
+void gz_later(struct gz_store *s, struct task *t, void (*run)(struct task *t));
+int64_t gz_mono_ms(const struct gz_store *s);
+/* Arms a timer (an evtimer). */
+void gz_arm(struct event *timer, int64_t ms);
+/* Counts of jc_gazette_read_stats. */
+void gz_count_read(bool direct, size_t bytes);

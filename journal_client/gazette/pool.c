@@ -1,0 +1,251 @@
+/*
+ * The pool: which connection a call goes to. Configured endpoints are tried in turn, the next one
+ * after a connection that could not be made; endpoints that brokers name in their routes come and
+ * go as they are used.
+ */
+#include <event2/dns.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdio.h>
+#include <sys/queue.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "journal_client/gazette/grpc.h"
+
+#define CONNECT_MS    5000
+#define ENDPOINTS_MAX 16
+#define HOST_MAX      256
+
+struct endpoint {
+    char host[HOST_MAX];
+    uint16_t port;
+};
+
+struct entry {
+    TAILQ_ENTRY(entry) link;
+    struct gz_pool *pool;
+    struct endpoint at;
+    struct gz_conn *conn;
+    bool configured;
+};
+
+struct gz_pool {
+    struct event_base *base;
+    struct evdns_base *evdns; /* NULL until a name has to be looked up */
+    SSL_CTX *tls;
+    const char *(*token)(void *arg);
+    void *token_arg;
+    int64_t connect_ms;
+    struct endpoint endpoints[ENDPOINTS_MAX];
+    size_t endpoints_n, next;
+    TAILQ_HEAD(, entry) entries;
+};
+
+/* HOST:PORT or [HOST]:PORT. */
+static int parse_endpoint(struct span s, struct endpoint *out)
+{
+    const uint8_t *colon = s.n == 0 ? NULL : memrchr(s.p, ':', s.n);
+    struct span host;
+    uint64_t port;
+
+    if (colon == NULL)
+        return E_SYNTAX;
+    host = span_of(s.p, (size_t)(colon - s.p));
+    if (host.n >= 2 && host.p[0] == '[' && host.p[host.n - 1] == ']')
+        host = span_of(host.p + 1, host.n - 2);
+    if (host.n == 0 || host.n >= HOST_MAX ||
+        num_parse_u64(span_of(colon + 1, s.n - (size_t)(colon + 1 - s.p)), &port) < 0 ||
+        port == 0 || port > UINT16_MAX)
+        return E_SYNTAX;
+    memcpy(out->host, host.p, host.n);
+    out->host[host.n] = '\0';
+    out->port = (uint16_t)port;
+    return 0;
+}
+
+/* A broker's URL in a route. Its scheme must be that of the configured ones: the operator decided
+ * about TLS, not a route. */
+static int parse_url(const struct gz_pool *p, const char *url, struct endpoint *out)
+{
+    const char *scheme = p->tls != NULL ? "https://" : "http://";
+    struct span s = span_str(url);
+
+    if (!span_has_prefix(s, span_str(scheme)))
+        return E_SYNTAX;
+    s = span_of(s.p + strlen(scheme), s.n - strlen(scheme));
+    while (s.n > 0 && s.p[s.n - 1] == '/')
+        s.n--;
+    return parse_endpoint(s, out);
+}
+
+static void say(char *why, size_t why_bytes, const char *what, const char *name)
+{
+    if (why != NULL && why_bytes > 0)
+        (void)snprintf(why, why_bytes, "%s %.200s", what, name == NULL ? "" : name);
+}
+
+static int make_tls(struct gz_pool *p, const struct gz_pool_opts *o, char *why, size_t why_bytes)
+{
+    static const unsigned char alpn[] = {2, 'h', '2'};
+
+    if ((p->tls = SSL_CTX_new(TLS_client_method())) == NULL)
+        return E_NOMEM;
+    SSL_CTX_set_verify(p->tls, SSL_VERIFY_PEER, NULL);
+    if (SSL_CTX_set_min_proto_version(p->tls, TLS1_2_VERSION) != 1 ||
+        SSL_CTX_set_alpn_protos(p->tls, alpn, sizeof alpn) != 0)
+        return E_NOMEM;
+    if (o->ca_file == NULL ? SSL_CTX_set_default_verify_paths(p->tls) != 1
+                           : SSL_CTX_load_verify_locations(p->tls, o->ca_file, NULL) != 1) {
+        say(why, why_bytes, "cannot read the certificates of the authorities in", o->ca_file);
+        ERR_clear_error();
+        return E_INVALID;
+    }
+    if (o->cert_file != NULL &&
+        (o->key_file == NULL || SSL_CTX_use_certificate_chain_file(p->tls, o->cert_file) != 1 ||
+         SSL_CTX_use_PrivateKey_file(p->tls, o->key_file, SSL_FILETYPE_PEM) != 1 ||
+         SSL_CTX_check_private_key(p->tls) != 1)) {
+        say(why, why_bytes, "cannot use the client certificate in", o->cert_file);
+        ERR_clear_error();
+        return E_INVALID;
+    }
+    return 0;
+}
+
+static int parse_list(struct gz_pool *p, const char *list, char *why, size_t why_bytes)
+{
+    struct span rest = span_str(list);
+
+    while (rest.n > 0) {
+        const uint8_t *comma = memchr(rest.p, ',', rest.n);
+        size_t n = comma == NULL ? rest.n : (size_t)(comma - rest.p);
+        if (p->endpoints_n == ENDPOINTS_MAX) {
+            say(why, why_bytes, "more than 16 brokers are given:", list);
+            return E_LIMIT;
+        }
+        if (parse_endpoint(span_of(rest.p, n), &p->endpoints[p->endpoints_n]) < 0) {
+            say(why, why_bytes, "a broker is HOST:PORT, not", list);
+            return E_SYNTAX;
+        }
+        p->endpoints_n++;
+        rest = comma == NULL ? span_of(NULL, 0) : span_of(comma + 1, rest.n - n - 1);
+    }
+    if (p->endpoints_n == 0) {
+        say(why, why_bytes, "no broker is given", NULL);
+        return E_SYNTAX;
+    }
+    return 0;
+}
+
+int gz_pool_new(struct event_base *base, const struct gz_pool_opts *o, struct gz_pool **out,
+                char *why, size_t why_bytes)
+{
+    struct gz_pool *p = mem_zalloc(sizeof *p);
+    int err;
+
+    *out = NULL;
+    if (p == NULL)
+        return E_NOMEM;
+    TAILQ_INIT(&p->entries);
+    p->base = base;
+    p->token = o->token;
+    p->token_arg = o->token_arg;
+    p->connect_ms = o->connect_ms > 0 ? o->connect_ms : CONNECT_MS;
+    if ((err = parse_list(p, o->endpoints, why, why_bytes)) < 0 ||
+        (o->tls && (err = make_tls(p, o, why, why_bytes)) < 0)) {
+        gz_pool_free(p);
+        return err;
+    }
+    *out = p;
+    return 0;
+}
+
+void gz_pool_free(struct gz_pool *p)
+{
+    struct entry *e;
+
+    if (p == NULL)
+        return;
+    while ((e = TAILQ_FIRST(&p->entries)) != NULL) {
+        TAILQ_REMOVE(&p->entries, e, link);
+        gz_conn_free(e->conn, E_CLOSED);
+        mem_free(e);
+    }
+    if (p->evdns != NULL)
+        evdns_base_free(p->evdns, 0);
+    SSL_CTX_free(p->tls);
+    mem_free(p);
+}
+
+static void on_gone(void *arg, struct gz_conn *conn, bool ok)
+{
+    struct entry *e = arg;
+    struct gz_pool *p = e->pool;
+
+    (void)conn;
+    TAILQ_REMOVE(&p->entries, e, link);
+    if (!ok && e->configured)
+        p->next = (p->next + 1) % p->endpoints_n;
+    mem_free(e);
+}
+
+static int connect_to(struct gz_pool *p, const struct endpoint *at, bool configured,
+                      struct entry **out)
+{
+    struct evutil_addrinfo hints = {.ai_flags = EVUTIL_AI_NUMERICHOST}, *found = NULL;
+    struct gz_conn_opts o = {.base = p->base,
+                             .tls = p->tls,
+                             .host = at->host,
+                             .port = at->port,
+                             .connect_ms = p->connect_ms,
+                             .on_gone = on_gone};
+    struct entry *e;
+    int err;
+
+    if (evutil_getaddrinfo(at->host, NULL, &hints, &found) == 0)
+        evutil_freeaddrinfo(found);
+    else if (p->evdns == NULL &&
+             (p->evdns = evdns_base_new(p->base, EVDNS_BASE_INITIALIZE_NAMESERVERS |
+                                                     EVDNS_BASE_DISABLE_WHEN_INACTIVE)) == NULL)
+        return E_NOMEM;
+    if ((e = mem_zalloc(sizeof *e)) == NULL)
+        return E_NOMEM;
+    e->pool = p;
+    e->at = *at;
+    e->configured = configured;
+    o.evdns = p->evdns;
+    o.arg = e;
+    if ((err = gz_conn_new(&o, &e->conn)) < 0) {
+        mem_free(e);
+        if (configured)
+            p->next = (p->next + 1) % p->endpoints_n;
+        return err;
+    }
+    TAILQ_INSERT_TAIL(&p->entries, e, link);
+    *out = e;
+    return 0;
+}
+
+int gz_pool_call(struct gz_pool *p, const char *endpoint, const char *method, int64_t timeout_ms,
+                 const struct gz_call_cb *cb, struct gz_call **out)
+{
+    struct endpoint at;
+    struct entry *e;
+    bool configured = endpoint == NULL || parse_url(p, endpoint, &at) < 0;
+    int err;
+
+    *out = NULL;
+    if (configured)
+        at = p->endpoints[p->next];
+    TAILQ_FOREACH(e, &p->entries, link)
+    {
+        if (e->at.port == at.port && strcmp(e->at.host, at.host) == 0 && gz_conn_usable(e->conn))
+            break;
+    }
+    if (e == NULL && (err = connect_to(p, &at, configured, &e)) < 0)
+        return err;
+    e->configured = e->configured || configured;
+    return gz_conn_call(e->conn, method, p->token == NULL ? NULL : p->token(p->token_arg),
+                        timeout_ms, cb, out);
+}
