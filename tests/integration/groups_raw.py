@@ -171,6 +171,10 @@ class GroupTap:
         self.thread.start()
         assert self.up.wait(10)
 
+    def know(self, topic):
+        with Conn(self.target) as c:
+            self.ids[c.metadata(topic, 12)['topic_id']] = topic
+
     @property
     def address(self):
         return '127.0.0.1:%d' % self.port

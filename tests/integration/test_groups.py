@@ -247,9 +247,13 @@ MEMBERS = {
     'aiokafka': (PY['main'], lambda b, t, g: [PY['main'], CONSUME, 'aiokafka', '-b', b, '-t', t, '-g', g, '-X', 'session_timeout_ms=6000',
                                              '-X', 'heartbeat_interval_ms=1000', '-X', 'auto_commit_interval_ms=500']),
     'franz-go': (LAB / 'bin/lab-franz', lambda b, t, g: [LAB / 'bin/lab-franz', '-b', b, '-t', t, '-g', g, '-session', '6s']),
+    'franz-go-range': (LAB / 'bin/lab-franz', lambda b, t, g: [LAB / 'bin/lab-franz', '-b', b, '-t', t, '-g', g, '-session', '6s', '-range']),
     'sarama': (LAB / 'bin/lab-sarama', lambda b, t, g: [LAB / 'bin/lab-sarama', '-b', b, '-t', t, '-g', g, '-session', '6s']),
     'kafka-go': (LAB / 'bin/lab-kafkago', lambda b, t, g: [LAB / 'bin/lab-kafkago', '-b', b, '-t', t, '-g', g]),
     'kafkajs': (LAB / 'node/.locked', lambda b, t, g: ['node', NODE, 'kafkajs', b, t, g]),
+    'java': (clients.JAVA, lambda b, t, g: [LAB_DIR / 'kt', 'console-consumer', '--bootstrap-server', b, '--topic', t, '--group', g, '--from-beginning',
+        *[x for kv in ('session.timeout.ms=6000', 'heartbeat.interval.ms=1000', 'auto.commit.interval.ms=500') for x in ('--command-property', kv)],
+        '--formatter-property', 'print.partition=true', '--formatter-property', 'print.offset=true']),
     'platformatic': (LAB / 'node/.locked', lambda b, t, g: ['node', NODE, 'platformatic', b, t, g]),
 }
 
@@ -260,7 +264,7 @@ def command(kind, b, t, g):
     return [str(x) for x in make(b, t, g)]
 
 
-@pytest.mark.parametrize('kind', sorted(MEMBERS))
+@pytest.mark.parametrize('kind', sorted(set(MEMBERS) - {'java'}))
 def test_a_client_reads_all_commits_and_goes_on_where_it_was(srv, topic, kind):
     """commit and resume: the second run of the group gets only what came since."""
     n = fill(srv, topic)
@@ -317,8 +321,8 @@ class Member:
     def __init__(self, kind, b, t, g, folder, tag=''):
         self.kind, self.file, self.err = kind, folder / ('%s%s.dump' % (kind, tag)), folder / ('%s%s.err' % (kind, tag))
         env = dict(os.environ, LAB=str(LAB), LAB_DUMP=str(self.file), LAB_IDLE_MS='100000000', LAB_FLUSH='1', LAB_SESSION_MS='6000')
-        with open(self.err, 'wb') as out:
-            self.p = subprocess.Popen(command(kind, b, t, g), stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=env)
+        with open(self.err, 'wb') as out, open(self.file if kind == 'java' else self.err, 'ab') as text:
+            self.p = subprocess.Popen(command(kind, b, t, g), stdout=text, stderr=out, stdin=subprocess.DEVNULL, env=env)
 
     def records(self):
         if not self.file.exists():
@@ -326,7 +330,9 @@ class Member:
         out = []
         for line in self.file.read_bytes().split(b'\n')[:-1]:
             f = line.split(b'\t')
-            if len(f) == 5:
+            if self.kind == 'java' and len(f) == 3:    # Partition:0 Offset:73 value
+                out.append((int(f[0].split(b':')[1]), int(f[1].split(b':')[1])))
+            elif len(f) == 5:
                 out.append((int(f[0]), int(f[1])))
         return out
 
@@ -360,11 +366,13 @@ def tapped(tmp_path):
         s.stop()
 
 
-@pytest.mark.parametrize('kinds', [('confluent', 'franz-go', 'kafka-python'), ('sarama', 'aiokafka', 'kafkajs')], ids='+'.join)
+@pytest.mark.parametrize('kinds', [('confluent', 'franz-go-range', 'kafka-python'), ('sarama', 'java', 'kafka-python')], ids='+'.join)
 def test_case_27_three_kinds_of_client_share_a_group(tapped, tmp_path, until, kinds):
-    """A second and a third member get their share; one that is killed gives it back; one that leaves, at once."""
+    """A second and a third member get their share; one that is killed gives it back; one that leaves, at once. (kafka-go cannot
+    lead a group with a current Java member: it does not understand that one's subscription, and leaves.)"""
     s, tap = tapped()
     n = fill(s, 't', 30, 3)
+    tap.know('t')
     members, extra = [], []
     try:
         for k, kind in enumerate(kinds):

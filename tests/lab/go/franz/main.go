@@ -29,11 +29,15 @@ func main() {
 	maxBytes := flag.Int("maxbytes", 0, "FetchMaxBytes")
 	committed := flag.Bool("rc", false, "read_committed")
 	session := flag.Duration("session", 0, "session timeout (0: the library's); heartbeats and commits come six times as often")
+	ranged := flag.Bool("range", false, "the range balancer, which all clients share (default: cooperative-sticky)")
 	disableSess := flag.Bool("nosession", false, "disable fetch sessions")
 	flag.Parse()
 	opts := []kgo.Opt{kgo.SeedBrokers(strings.Split(*b, ",")...), kgo.ClientID(*id)}
 	if *debug {
 		opts = append(opts, kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelDebug, nil)))
+	}
+	if *ranged {
+		opts = append(opts, kgo.Balancers(kgo.RangeBalancer()))
 	}
 	if *session > 0 {
 		opts = append(opts, kgo.SessionTimeout(*session), kgo.HeartbeatInterval(*session/6), kgo.AutoCommitInterval(*session/6))
