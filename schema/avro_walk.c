@@ -119,6 +119,27 @@ static void insert(struct av *av, struct level *root, struct span pointer,
     at->targets_n++;
 }
 
+static void find_taps(struct av *av, struct pg_entry *e)
+{
+    const struct pg_node *node = e->sinks_n == 1 ? e->sinks[0].node : NULL;
+    uint32_t found = 0;
+    uint8_t *taps;
+
+    if (node == NULL || node->op != PG_RECORD || e->below->names.n > PG_MAX_TAPS ||
+        (taps = av_alloc(av, node->record->names.n + 1u, 1)) == NULL)
+        return;
+    for (uint32_t i = 0; i < node->record->names.n; i++) {
+        for (uint32_t k = 0; k < e->below->names.n; k++) {
+            if (span_eq(node->record->names.names[i].s, e->below->names.names[k].s)) {
+                taps[i] = (uint8_t)(k + 1);
+                found++;
+            }
+        }
+    }
+    if (found == e->below->names.n)
+        e->taps = taps;
+}
+
 static void build(struct av *av, const struct level *l, uint32_t *slots, struct pg_entry *out)
 {
     struct pg_sink *sinks = av_alloc(av, l->targets_n + 1u, sizeof *sinks);
@@ -150,6 +171,7 @@ static void build(struct av *av, const struct level *l, uint32_t *slots, struct 
         av_names(av, &walk->names, names, l->children);
         walk->entries = entries;
         out->below = walk;
+        find_taps(av, out);
     }
     out->slot_hi = *slots;
 }

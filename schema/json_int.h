@@ -14,7 +14,7 @@
 
 static inline const uint8_t *js_ws(const uint8_t *p, const uint8_t *end)
 {
-    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
+    while (p < end && *p <= ' ' && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
         p++;
     return p;
 }

@@ -103,10 +103,12 @@ const uint8_t *sc_num_scan(const uint8_t *p, const uint8_t *end, struct sc_num *
     out->negative = p < end && *p == '-';
     p += out->negative;
     first = p;
-    if (p < end && *p == '0')
+    if (p < end && *p == '0') {
         p++; /* a digit behind it belongs to no number: the caller refuses it */
-    else
-        p = take_digits(p, end, &m);
+    } else { /* one by one: most are short */
+        for (; p < end && is_digit(*p); p++)
+            m = m * 10 + (uint64_t)(*p - '0');
+    }
     if (p == first)
         return NULL;
     out->digits = (size_t)(p - first);

@@ -12,7 +12,8 @@
 #include "schema/avro.h"
 
 #define PG_SLACK     16
-#define PG_MAX_DEPTH 64    /* of nodes, and of pointers */
+#define PG_MAX_DEPTH 64 /* of nodes, and of pointers */
+#define PG_MAX_TAPS  8
 #define PG_MAX_NAMES 65534 /* of one record, so that a guess fits 16 bits */
 
 enum pg_op {
@@ -83,6 +84,10 @@ struct pg_entry {
     uint32_t sinks_n;
     const struct pg_sink *sinks;
     const struct pg_walk *below; /* NULL: nothing below is selected */
+    /* With one sink that is a record, whose fields hold all names of below: index + 1 of the entry
+     * below, by field; 0: none. The values are then found while the record is made. NULL: no such
+     * luck, and the object is walked once more. */
+    const uint8_t *taps;
 };
 struct pg_walk {
     struct pg_names names;

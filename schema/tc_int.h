@@ -26,6 +26,8 @@ struct tc {
     size_t pieces_n, pieces_cap;
     uint16_t *guesses;
     size_t guesses_cap;
+    const uint8_t *taps; /* for the next record: pg_entry.taps */
+    const uint8_t *tapped[PG_MAX_TAPS];
     uint8_t *text; /* an unescaped key or text */
     size_t text_cap;
     struct js_check check;
@@ -184,7 +186,22 @@ const uint8_t *tc_string(struct tc *t, const uint8_t *p);
 const uint8_t *tc_raw(struct tc *t, const uint8_t *p);
 /* Writes any value. */
 const uint8_t *tc_value(struct tc *t, const struct pg_node *node, const uint8_t *p);
-/* The same for a location whose misfit may still be replaced: *piece says what became of it. NULL
- * only when the run is over. */
-const uint8_t *tc_piece_of(struct tc *t, const struct pg_node *node, const uint8_t *p,
-                           struct tc_piece *piece);
+/* What tc_piece_of does after a failure. */
+const uint8_t *tc_piece_failed(struct tc *t, const uint8_t *p, size_t at, size_t pieces_n,
+                               uint32_t *piece_at, uint32_t *piece_len);
+
+/* The same for a location whose misfit may still be replaced: the piece says what became of it.
+ * NULL only when the run is over. Two numbers, not a struct: what is stored as two halves and
+ * loaded as one at once stalls the processor. */
+static inline const uint8_t *tc_piece_of(struct tc *t, const struct pg_node *node, const uint8_t *p,
+                                         uint32_t *piece_at, uint32_t *piece_len)
+{
+    size_t at = (size_t)(t->o - t->o_base), pieces_n = t->pieces_n;
+    const uint8_t *q = tc_value(t, node, p);
+
+    if (__builtin_expect(q == NULL, 0))
+        return tc_piece_failed(t, p, at, pieces_n, piece_at, piece_len);
+    *piece_at = (uint32_t)at;
+    *piece_len = (uint32_t)((size_t)(t->o - t->o_base) - at + 1);
+    return q;
+}

@@ -310,6 +310,7 @@ static const uint8_t *put_map(struct tc *t, const struct pg_node *node, const ui
 /* A frame on the stack of pieces: one for each field, then those of the extras as they come. */
 struct record {
     const struct pg_record *def;
+    const uint8_t *taps;
     size_t pieces;   /* where the frame begins */
     size_t start;    /* output offset */
     uint64_t extras; /* members in the map */
@@ -400,9 +401,8 @@ static const uint8_t *put_extra(struct tc *t, struct record *r, const uint8_t *k
 static const uint8_t *put_field(struct tc *t, struct record *r, size_t ordinal, const uint8_t *p,
                                 bool trace)
 {
-    struct tc_piece piece;
     const uint8_t *key = p;
-    uint32_t i;
+    uint32_t i, at, len;
 
     if ((p = tc_key(t, &r->def->names, ordinal, p, &i)) == NULL)
         return NULL;
@@ -411,11 +411,15 @@ static const uint8_t *put_field(struct tc *t, struct record *r, size_t ordinal, 
             return put_extra(t, r, key, trace);
         return (p = tc_colon(t, p)) == NULL ? NULL : tc_skip(t, p);
     }
-    if ((p = tc_colon(t, p)) == NULL ||
-        (p = tc_piece_of(t, r->def->fields[i].node, p, &piece)) == NULL)
+    if ((p = tc_colon(t, p)) == NULL)
         return NULL;
-    t->pieces[r->pieces + i] = piece;
-    r->ordered = r->ordered && i == r->next && piece.len != TC_MISFIT;
+    if (r->taps != NULL && r->taps[i] != 0)
+        t->tapped[r->taps[i] - 1] = p;
+    if ((p = tc_piece_of(t, r->def->fields[i].node, p, &at, &len)) == NULL)
+        return NULL;
+    t->pieces[r->pieces + i].at = at;
+    t->pieces[r->pieces + i].len = len;
+    r->ordered = r->ordered && i == r->next && len != TC_MISFIT;
     r->next++;
     return p;
 }
@@ -426,6 +430,8 @@ static const uint8_t *put_record(struct tc *t, const struct pg_node *node, const
     bool trace = t->trace;
     size_t ordinal = 0;
 
+    r.taps = t->taps;
+    t->taps = NULL;
     if (*p != '{')
         return wrong(t, p, "an object is expected");
     if (!tc_room_pieces(t, r.def->names.n))
@@ -502,22 +508,15 @@ const uint8_t *tc_value(struct tc *t, const struct pg_node *node, const uint8_t 
     }
 }
 
-const uint8_t *tc_piece_of(struct tc *t, const struct pg_node *node, const uint8_t *p,
-                           struct tc_piece *piece)
+const uint8_t *tc_piece_failed(struct tc *t, const uint8_t *p, size_t at, size_t pieces_n,
+                               uint32_t *piece_at, uint32_t *piece_len)
 {
-    size_t at = (size_t)(t->o - t->o_base), pieces_n = t->pieces_n;
-    const uint8_t *q = tc_value(t, node, p);
-
-    if (__builtin_expect(q != NULL, 1)) {
-        *piece = (struct tc_piece){.at = (uint32_t)at,
-                                   .len = (uint32_t)((size_t)(t->o - t->o_base) - at + 1)};
-        return q;
-    }
     if (!tc_is_misfit(t))
         return NULL;
     t->o = t->o_base + at;
     t->pieces_n = pieces_n;
     t->trace = false;
-    *piece = (struct tc_piece){.at = (uint32_t)(p - t->doc), .len = TC_MISFIT};
+    *piece_at = (uint32_t)(p - t->doc);
+    *piece_len = TC_MISFIT;
     return tc_skip(t, p);
 }

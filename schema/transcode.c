@@ -45,21 +45,56 @@ void sc_scratch_free(struct sc_scratch *s)
 
 static const uint8_t *walk_value(struct tc *t, const struct pg_walk *walk, const uint8_t *p);
 
+static const uint8_t *walk_entry(struct tc *t, const struct pg_entry *e, const uint8_t *p);
+
+/* A record whose members are looked at on the way: one scan for both. *done: the walk below has
+ * been done with it. */
+static const uint8_t *walk_tapped(struct tc *t, const struct pg_entry *e, const uint8_t *p,
+                                  bool *done)
+{
+    const uint8_t *q, *values[PG_MAX_TAPS];
+    uint32_t at, len;
+
+    memset(t->tapped, 0, sizeof t->tapped);
+    t->taps = e->taps;
+    q = tc_piece_of(t, e->sinks[0].node, p, &at, &len);
+    t->taps = NULL;
+    if (q == NULL)
+        return NULL;
+    t->pieces[e->sinks[0].slot].at = at;
+    t->pieces[e->sinks[0].slot].len = len;
+    *done = len != TC_MISFIT; /* else it may not have seen all members */
+    if (!*done)
+        return q;
+    memcpy(values, t->tapped, sizeof values);
+    for (uint32_t i = 0; i < e->below->names.n; i++) {
+        if (values[i] != NULL && walk_entry(t, &e->below->entries[i], values[i]) == NULL)
+            return NULL;
+    }
+    return q;
+}
+
 /* A selected location: p on its value. */
 static const uint8_t *walk_entry(struct tc *t, const struct pg_entry *e, const uint8_t *p)
 {
     const uint8_t *q = NULL;
+    bool below = e->below != NULL && (*p == '{' || *p == '['), done = false;
 
     /* a duplicate replaces all that its name led to */
     memset(t->pieces + e->slot_lo, 0, (e->slot_hi - e->slot_lo) * sizeof *t->pieces);
-    for (uint32_t i = 0; i < e->sinks_n; i++) {
-        struct tc_piece piece;
-
-        if ((q = tc_piece_of(t, e->sinks[i].node, p, &piece)) == NULL)
-            return NULL;
-        t->pieces[e->sinks[i].slot] = piece;
+    if (below && e->taps != NULL) {
+        q = walk_tapped(t, e, p, &done);
+        return q == NULL || done ? q : walk_value(t, e->below, p);
     }
-    if (e->below != NULL && (*p == '{' || *p == '['))
+    for (uint32_t i = 0; i < e->sinks_n; i++) {
+        uint32_t at, len;
+
+        if ((q = tc_piece_of(t, e->sinks[i].node, p, &at, &len)) == NULL)
+            return NULL;
+        t->pieces[e->sinks[i].slot].at = at;
+        t->pieces[e->sinks[i].slot].len = len;
+    }
+    if (below)
         return walk_value(t, e->below, p);
     return q != NULL ? q : tc_skip(t, p);
 }
@@ -128,6 +163,7 @@ static bool begin(struct sc_scratch *s, const struct sc_avro *a, const struct pg
     t->o = t->o_base;
     t->pieces_n = 0;
     t->err = 0;
+    t->taps = NULL;
     t->trace = t->path_full = false;
     t->path_n = 0;
     t->path[0] = 0;
