@@ -32,9 +32,11 @@ struct group_limits {
     int64_t min_session_ms;
     int64_t max_session_ms;
     int64_t max_rebalance_ms;
-    int64_t initial_delay_ms; /* an empty group waits this long for more members */
-    size_t max_members;       /* of one group, those that have not joined yet included */
-    size_t max_bytes;         /* protocols and assignments of one group's members */
+    int64_t consumer_session_ms;   /* KIP-848: a member that is silent for so long is gone */
+    int64_t consumer_heartbeat_ms; /* ... and how often it is told to speak */
+    int64_t initial_delay_ms;      /* an empty group waits this long for more members */
+    size_t max_members;            /* of one group, those that have not joined yet included */
+    size_t max_bytes;              /* protocols and assignments of one group's members */
 };
 
 /* A request that may wait for its group; lies in its call, which outlives it. The core fills in the
