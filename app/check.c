@@ -28,7 +28,7 @@ static int check_catalog(const struct cli_command *cmd, const struct config *set
 {
     const struct catalog *catalog;
     size_t faults;
-    int err = serve_catalog(settings, gw, on_catalog, NULL, &catalog, &faults);
+    int err = serve_catalog(settings, gw, on_catalog, NULL, NULL, &catalog, &faults);
 
     if (err == E_NOMEM)
         cli_error(cmd, "%s", err_text(err));

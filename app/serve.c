@@ -25,6 +25,7 @@ struct server {
     struct config settings;
     struct serve_config config;
     const struct catalog *catalog; /* NULL: none is given */
+    struct catalog_files catalog_files;
     struct jc_store *store;
     struct mailbox mb; /* for the few questions before the gateway runs */
     bool mb_ready;
@@ -59,8 +60,8 @@ static void *signal_main(void *arg)
         if (sig == SIGUSR2)
             return NULL;
         if (sig == SIGHUP) {
-            log_event(LOG_WARN, "signal.ignored", LF_STR("signal", "SIGHUP"),
-                      LF_STR("reason", "there is no catalog to reload"));
+            log_event(LOG_INFO, "signal.reload", LF_STR("signal", "SIGHUP"));
+            gateway_reload(sv->gw);
         } else if (sig == SIGTERM || sig == SIGINT) {
             log_event(LOG_INFO, stopping ? "signal.again" : "signal.stop",
                       LF_STR("signal", sig == SIGINT ? "SIGINT" : "SIGTERM"));
@@ -135,11 +136,14 @@ static int open_catalog(const struct cli_command *cmd, struct server *sv)
         const struct cli_command *in;
         void *out;
     } arg = {.in = cmd};
-    int err = serve_catalog(&sv->settings, &sv->config.gw, on_catalog, arg.out, &sv->catalog, NULL);
+    int err = serve_catalog(&sv->settings, &sv->config.gw, on_catalog, arg.out, &sv->catalog_files,
+                            &sv->catalog, NULL);
 
     if (err < 0 || sv->catalog == NULL)
         return err;
     sv->config.gw.catalog = sv->catalog;
+    sv->config.gw.catalog_path = sv->settings.catalog;
+    sv->config.gw.catalog_files = &sv->catalog_files;
     for (size_t i = 0; i < sv->catalog->tasks_n; i++) {
         const struct catalog_task *t = &sv->catalog->tasks[i];
 
@@ -264,6 +268,7 @@ static void server_fini(struct server *sv)
     if (sv->mb_ready)
         mailbox_fini(&sv->mb);
     catalog_unref(sv->catalog);
+    catalog_files_fini(&sv->catalog_files);
     serve_config_fini(&sv->config);
     config_fini(&sv->settings);
 }

@@ -23,7 +23,7 @@ static void say_faults(const char *path, const struct catalog_faults *f,
 
 int serve_catalog(const struct config *c, const struct gw_config *gw,
                   void (*say)(void *arg, bool warning, const char *text), void *arg,
-                  const struct catalog **out, size_t *faults)
+                  struct catalog_files *files, const struct catalog **out, size_t *faults)
 {
     *out = NULL;
     if (faults != NULL)
@@ -33,7 +33,7 @@ int serve_catalog(const struct config *c, const struct gw_config *gw,
     struct catalog_faults *f = mem_zalloc(sizeof *f);
     if (f == NULL)
         return E_NOMEM;
-    int err = catalog_read(c->catalog, f, NULL, out);
+    int err = catalog_read(c->catalog, f, files, out);
     if (err == 0 && (err = catalog_admit(*out, gw, f)) < 0) {
         catalog_unref(*out);
         *out = NULL;

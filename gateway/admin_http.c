@@ -354,6 +354,11 @@ static int start_publisher(struct admin_http *a)
     return publisher_new(&opts, &a->publisher);
 }
 
+void admin_http_set_catalog(struct admin_http *a, const struct catalog *c)
+{
+    publisher_set_catalog(a->publisher, c);
+}
+
 int admin_http_start(const struct admin_host *host, struct event_base *base,
                      struct admin_http **out, char *why, size_t why_bytes)
 {

@@ -45,6 +45,10 @@ struct admin_host {
 /* Binds config->admin and starts to serve. why: one line when it fails. */
 MUST_USE int admin_http_start(const struct admin_host *host, struct event_base *base,
                               struct admin_http **out, char *why, size_t why_bytes);
+struct catalog;
+/* Another catalog came into force: collections that a publish may create. Borrowed until the next
+ * call, or admin_http_free. */
+void admin_http_set_catalog(struct admin_http *a, const struct catalog *c);
 /* The bound port. */
 uint16_t admin_http_port(const struct admin_http *a);
 /* Stops accepting; running requests go on, streams end, answers close their connection. */

@@ -142,8 +142,10 @@ struct catalog_files {
     struct catalog_file *list;
 };
 void catalog_files_fini(struct catalog_files *f);
-/* Blocks. Whether some file is another one than it was, is gone, or is there now. */
-bool catalog_files_changed(const struct catalog_files *f);
+MUST_USE int catalog_files_copy(const struct catalog_files *from, struct catalog_files *out);
+/* Blocks. Looks again at all of them; whether some file is another one than it was the last time,
+ * is gone, or is there now. */
+bool catalog_files_restamp(struct catalog_files *f);
 
 /* text is the content of the file at `path`; files that it names are read. E_INVALID when there are
  * faults (all of them are collected); E_NOMEM. *out is a reference for the caller. */

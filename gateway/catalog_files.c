@@ -46,21 +46,44 @@ void catalog_files_fini(struct catalog_files *f)
     *f = (struct catalog_files){0};
 }
 
-bool catalog_files_changed(const struct catalog_files *f)
+int catalog_files_copy(const struct catalog_files *from, struct catalog_files *out)
 {
+    *out = (struct catalog_files){0};
+    out->list = mem_array(from->n == 0 ? 1 : from->n, sizeof *out->list);
+    if (out->list == NULL)
+        return E_NOMEM;
+    for (size_t i = 0; i < from->n; i++) {
+        out->list[i] = from->list[i];
+        out->n = i + 1;
+        if ((out->list[i].path = mem_strdup(from->list[i].path)) == NULL) {
+            catalog_files_fini(out);
+            return E_NOMEM;
+        }
+    }
+    return 0;
+}
+
+static bool same_file(const struct catalog_file *a, const struct catalog_file *b)
+{
+    return a->there == b->there && a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+           same_time(a->mtime, b->mtime) && same_time(a->ctime, b->ctime);
+}
+
+bool catalog_files_restamp(struct catalog_files *f)
+{
+    bool changed = false;
+
     for (size_t i = 0; i < f->n; i++) {
-        const struct catalog_file *was = &f->list[i];
-        struct catalog_file is = {0};
+        struct catalog_file *file = &f->list[i];
+        struct catalog_file now = {.path = file->path};
         struct stat st;
 
-        if (stat(was->path, &st) == 0)
-            stamp(&st, &is);
-        if (is.there != was->there || is.dev != was->dev || is.ino != was->ino ||
-            is.size != was->size || !same_time(is.mtime, was->mtime) ||
-            !same_time(is.ctime, was->ctime))
-            return true;
+        if (stat(file->path, &st) == 0)
+            stamp(&st, &now);
+        changed = changed || !same_file(file, &now);
+        *file = now;
     }
-    return false;
+    return changed;
 }
 
 /* Remembers that the path was looked at; st NULL: it is not there. */

@@ -66,9 +66,12 @@ struct gw_config {
     unsigned max_fetch_sessions;
     bool journal_admin; /* the admin listener may write raw journals and change their specs */
     const struct gw_repair *repair; /* of this store; NULL: it can do none of that */
-    const struct catalog *catalog;  /* NULL: every collection is a topic */
-    const char *anonymous_task;     /* of clients that no listener asked who they are; NULL: the
-                                       catalog's only one */
+    const struct catalog *catalog;  /* NULL: every collection is a topic. What the server starts
+                                       with: later on it is the view's */
+    const char *catalog_path;       /* read anew when it changes; NULL: never */
+    const struct catalog_files *catalog_files; /* what `catalog` was read from */
+    const char *anonymous_task; /* of clients that no listener asked who they are; NULL: the
+                                   catalog's only one */
     bool read_only_catalog; /* a catalog is given: unknown collections are not created by publish */
     const char *groups_path;      /* database of the consumer groups; NULL: they are not kept */
     int64_t group_min_session_ms; /* all of groups: 0 = default of app/config.def */

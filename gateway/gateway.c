@@ -22,6 +22,7 @@
 #include "base/mem.h"
 #include "gateway/admin_http.h"
 #include "gateway/cache.h"
+#include "gateway/catalog_reload.h"
 #include "gateway/groups/groups.h"
 #include "gateway/listener.h"
 #include "gateway/metrics.h"
@@ -50,9 +51,11 @@ struct gateway {
     struct event_base *base;
     struct mailbox mb;
     bool mb_ready;
-    int stop_fd; /* any thread, signal handlers */
+    int stop_fd;   /* any thread, signal handlers */
+    int reload_fd; /* likewise */
     struct event *mb_event;
     struct event *stop_event;
+    struct event *reload_event;
     struct event *tick_event;
     struct event *drain_event; /* often, while draining */
     int64_t drain_until_ms;
@@ -66,7 +69,8 @@ struct gateway {
     size_t next_worker; /* where the search for the least loaded one begins */
     struct jobpool *jobs;
     struct view_build *views;
-    bool repost; /* some worker did not get the last view: out of memory */
+    struct catalog_reload *reload; /* NULL: there is no file to follow */
+    bool repost;                   /* some worker did not get the last view: out of memory */
     struct admin_http *admin;
     bool clean; /* the drain ended by itself */
 };
@@ -237,12 +241,26 @@ static void on_stop(evutil_socket_t fd, short what, void *arg)
         begin_drain(arg);
 }
 
+static void on_reload(evutil_socket_t fd, short what, void *arg)
+{
+    const struct gateway *gw = arg;
+    uint64_t count;
+
+    (void)what;
+    if (read(fd, &count, sizeof count) != (ssize_t)sizeof count)
+        return;
+    if (gw->reload != NULL)
+        catalog_reload_now(gw->reload);
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
     struct gateway *gw = arg;
 
     (void)fd;
     (void)what;
+    if (gw->reload != NULL && gw->state != GW_DRAINING)
+        catalog_reload_tick(gw->reload);
     view_build_tick(gw->views);
     if (view_build_current(gw->views) == NULL)
         return;
@@ -263,7 +281,8 @@ static int start_events(struct gateway *gw)
     struct timeval tick = {.tv_sec = TICK_MS / 1000, .tv_usec = (TICK_MS % 1000) * 1000L};
     int err;
 
-    if ((gw->stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0)
+    if ((gw->stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0 ||
+        (gw->reload_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0)
         return err_from_errno(errno);
     if ((err = mailbox_init(&gw->mb)) < 0)
         return err;
@@ -272,11 +291,13 @@ static int start_events(struct gateway *gw)
         return E_NOMEM;
     gw->mb_event = event_new(gw->base, mailbox_fd(&gw->mb), EV_READ | EV_PERSIST, on_mailbox, gw);
     gw->stop_event = event_new(gw->base, gw->stop_fd, EV_READ | EV_PERSIST, on_stop, gw);
+    gw->reload_event = event_new(gw->base, gw->reload_fd, EV_READ | EV_PERSIST, on_reload, gw);
     gw->tick_event = event_new(gw->base, -1, EV_PERSIST, on_tick, gw);
     gw->drain_event = event_new(gw->base, -1, EV_PERSIST, on_drain_tick, gw);
-    if (gw->mb_event == NULL || gw->stop_event == NULL || gw->tick_event == NULL ||
-        gw->drain_event == NULL || event_add(gw->mb_event, NULL) < 0 ||
-        event_add(gw->stop_event, NULL) < 0 || event_add(gw->tick_event, &tick) < 0)
+    if (gw->mb_event == NULL || gw->stop_event == NULL || gw->reload_event == NULL ||
+        gw->tick_event == NULL || gw->drain_event == NULL || event_add(gw->mb_event, NULL) < 0 ||
+        event_add(gw->stop_event, NULL) < 0 || event_add(gw->reload_event, NULL) < 0 ||
+        event_add(gw->tick_event, &tick) < 0)
         return E_NOMEM;
     return 0;
 }
@@ -372,6 +393,28 @@ static int start_admin(struct gateway *gw, char *why, size_t why_bytes)
     return admin_http_start(&host, gw->base, &gw->admin, why, why_bytes);
 }
 
+static void on_catalog(void *arg, const struct catalog *c)
+{
+    struct gateway *gw = arg;
+
+    admin_http_set_catalog(gw->admin, c); /* it borrows: before the old one goes */
+    view_build_set_catalog(gw->views, c);
+}
+
+static int start_reload(struct gateway *gw)
+{
+    const struct catalog_reload_opts opts = {.config = gw->config,
+                                             .files = gw->config->catalog_files,
+                                             .home = &gw->mb.ex,
+                                             .jobs = jobpool_executor(gw->jobs),
+                                             .on_catalog = on_catalog,
+                                             .arg = gw};
+
+    if (gw->config->catalog_path == NULL || gw->config->catalog == NULL)
+        return 0;
+    return catalog_reload_start(&opts, &gw->reload);
+}
+
 static int start(struct gateway *gw, char *why, size_t why_bytes)
 {
     const struct gw_config *config = gw->config;
@@ -399,7 +442,9 @@ static int start(struct gateway *gw, char *why, size_t why_bytes)
                                          .anonymous_task = config->anonymous_task};
     if ((err = view_build_start(&opts, &gw->views)) < 0)
         return err;
-    return start_admin(gw, why, why_bytes);
+    if ((err = start_admin(gw, why, why_bytes)) < 0)
+        return err;
+    return start_reload(gw);
 }
 
 /* libevent's own words: what it says about sockets a peer can bring about. */
@@ -424,7 +469,7 @@ int gateway_new(const struct gw_config *config, struct jc_store *store, const st
     event_set_log_callback(on_libevent_log);
     (void)signal(SIGPIPE, SIG_IGN); /* a client that went away is an error of write(), no more */
     gw->config = config;
-    gw->stop_fd = -1;
+    gw->stop_fd = gw->reload_fd = -1;
     gw->shared.store = store;
     gw->shared.clock = clock != NULL ? clock : clock_system();
     int err = start(gw, why, why_bytes);
@@ -459,20 +504,31 @@ int gateway_run(struct gateway *gw)
     return gw->clean ? 0 : E_TIMEOUT;
 }
 
-void gateway_stop(struct gateway *gw)
+/* Only fails when the counter is full, that is: what is asked for is pending. */
+static void ask(int fd)
 {
     int saved = errno;
     uint64_t one = 1;
 
-    /* Only fails when the counter is full, that is: a stop is pending. */
-    ssize_t n = write(gw->stop_fd, &one, sizeof one);
+    ssize_t n = write(fd, &one, sizeof one);
     (void)n;
     errno = saved;
 }
 
+void gateway_stop(struct gateway *gw)
+{
+    ask(gw->stop_fd);
+}
+
+void gateway_reload(struct gateway *gw)
+{
+    ask(gw->reload_fd);
+}
+
 static void free_events(struct gateway *gw)
 {
-    struct event *events[] = {gw->mb_event, gw->stop_event, gw->tick_event, gw->drain_event};
+    struct event *events[] = {gw->mb_event, gw->stop_event, gw->reload_event, gw->tick_event,
+                              gw->drain_event};
 
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
         if (events[i] != NULL)
@@ -482,6 +538,8 @@ static void free_events(struct gateway *gw)
         event_base_free(gw->base);
     if (gw->stop_fd >= 0)
         close(gw->stop_fd);
+    if (gw->reload_fd >= 0)
+        close(gw->reload_fd);
 }
 
 /* In this order: who still works may call on what comes later. */
@@ -492,6 +550,8 @@ void gateway_free(struct gateway *gw)
     for (size_t i = 0; i < gw->listeners_n; i++)
         listener_free(gw->listeners[i]);
     mem_free(gw->listeners);
+    if (gw->reload != NULL)
+        catalog_reload_stop(gw->reload);
     if (gw->views != NULL)
         view_build_stop(gw->views); /* ends all waits for a topic, on which requests may hang */
     admin_http_free(gw->admin);
@@ -517,6 +577,7 @@ void gateway_free(struct gateway *gw)
     if (gw->mb_ready)
         mailbox_fini(&gw->mb);
     mem_free(gw->drained);
+    catalog_reload_free(gw->reload); /* its last job is joined, the outcome was drained */
     view_build_free(gw->views);
     free_events(gw);
     mem_free(gw);

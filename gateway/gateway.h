@@ -32,6 +32,9 @@ uint16_t gateway_kafka_port(const struct gateway *gw, size_t i);
 MUST_USE int gateway_run(struct gateway *gw);
 /* Any thread, and safe in a signal handler. A second call cuts the drain short. */
 void gateway_stop(struct gateway *gw);
+/* Any thread, and safe in a signal handler. Reads anew what may change while the server runs: the
+ * catalog. */
+void gateway_reload(struct gateway *gw);
 /* Joins all threads and frees everything. The store is not closed. */
 void gateway_free(struct gateway *gw);
 

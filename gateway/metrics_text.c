@@ -57,6 +57,15 @@ static void render_apis(struct writer *w)
                   metric_api_request_get(kp_apis[i].key));
 }
 
+static void render_reloads(struct writer *w)
+{
+    head(w, "sluice_catalog_reloads_total", COUNTER, "Times the catalog was read anew");
+    wr_printf(w, "sluice_catalog_reloads_total{result=\"ok\"} %" PRId64 "\n",
+              metric_get(M_CATALOG_RELOADS));
+    wr_printf(w, "sluice_catalog_reloads_total{result=\"failed\"} %" PRId64 "\n",
+              metric_get(M_CATALOG_RELOADS_FAILED));
+}
+
 static void render_errors(struct writer *w)
 {
     head(w, "sluice_kafka_errors_total", COUNTER, "Kafka error numbers sent to clients");
@@ -150,11 +159,14 @@ static void render_topics(struct writer *w, const struct gw_view *view)
 void metrics_render(const struct gw_view *view, struct writer *w)
 {
     for (size_t i = 0; i < METRIC_COUNT; i++) {
+        if (i == M_CATALOG_RELOADS || i == M_CATALOG_RELOADS_FAILED)
+            continue; /* one family */
         head(w, plain[i].name, plain[i].type, plain[i].help);
         wr_printf(w, "%s %" PRId64 "\n", plain[i].name, metric_get((enum metric_id)i));
     }
     render_store(w);
     render_apis(w);
+    render_reloads(w);
     render_errors(w);
     if (view != NULL)
         render_topics(w, view);

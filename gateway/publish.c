@@ -292,6 +292,11 @@ int publisher_new(const struct publisher_opts *opts, struct publisher **out)
     return 0;
 }
 
+void publisher_set_catalog(struct publisher *p, const struct catalog *c)
+{
+    p->opts.catalog = c;
+}
+
 void publisher_free(struct publisher *p)
 {
     if (p == NULL)

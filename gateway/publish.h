@@ -98,3 +98,5 @@ size_t publisher_busy(const struct publisher *p);
 const struct jc_listing *publisher_listing(const struct publisher *p);
 /* Home thread, and only when publisher_busy() is 0. NULL is allowed. */
 void publisher_free(struct publisher *p);
+/* Another catalog is in force: for publishes that look at it from now on. Borrowed as opts are. */
+void publisher_set_catalog(struct publisher *p, const struct catalog *c);
