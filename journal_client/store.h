@@ -139,7 +139,9 @@ struct jc_watcher {
 struct jc_follower {
     struct executor *ex;
     /* First the present heads, then again after each change, coalesced. Never goes back for one
-     * create revision. */
+     * create revision while the store is open (after a start log_start and first may be lower:
+     * where fragments that were missing are back). On a mailbox the heads that a commit made are
+     * told before the answer of that commit, when both go to it. */
     void (*on_heads)(void *arg, const struct jc_heads *heads);
     /* E_NOTFOUND: the journal was deleted. E_CLOSED: the store closed. May be NULL. */
     void (*on_end)(void *arg, int err);
@@ -265,10 +267,16 @@ struct jc_txn {
     /* If set, the commit fails with E_EXISTS when this key exists already (not expired): nothing is
      * written. */
     const char *unless_kv;
+    /* Set by the store before done: with an error, whether all of it may turn up after all. */
+    bool in_doubt;
     void *arg; /* the caller's */
 };
 
-/* err 0: durable as a whole and readable. Otherwise nothing of it is or ever will be readable.
+/* err 0: durable as a whole and readable. Otherwise nothing of it is readable, nor ever will be,
+ * with one exception, which txn->in_doubt names: the record of the commit failed, and neither its
+ * failure nor its success could be made sure of. Then a crash (local store: of the process, before
+ * its next commit succeeds) can make the transaction appear, as a whole. Whoever must not publish
+ * twice sets a key of its own among kv and asks again with unless_kv.
  * E_NOTFOUND: a journal is gone. E_EXISTS: unless_kv. E_NOSPACE, E_IO. */
 typedef void jc_txn_fn(void *arg, int err, struct jc_txn *txn);
 

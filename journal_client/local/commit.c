@@ -418,6 +418,10 @@ static void run_group(struct jl_store *s, struct jl_req_list *txns)
     STAILQ_INIT(&g.after);
     g.staged_n = 0;
     finish_rolls(s, txns);
+    STAILQ_FOREACH(rq, txns, link)
+    {
+        rq->txn->in_doubt = false;
+    }
     err = jl_db_begin(s);
     while (err == 0 && (rq = STAILQ_FIRST(txns)) != NULL) {
         STAILQ_REMOVE_HEAD(txns, link);
@@ -429,6 +433,11 @@ static void run_group(struct jl_store *s, struct jl_req_list *txns)
         publish(s, &g);
     else
         undo(s, &g);
+    bool doubt = err < 0 && jl_db_unsettled(s->db);
+    STAILQ_FOREACH(rq, &g.staged, link)
+    {
+        rq->txn->in_doubt = doubt;
+    }
     answer_all(&g.staged, err);
     answer_all(txns, err);
     leave_group(s, &g);

@@ -248,14 +248,19 @@ struct jc_op {
     struct jl_store *store; /* counted */
     struct jl_journal *j;   /* counted; NULL for watch */
     struct executor *ex;
-    struct task task; /* at most one step is under way */
+    struct task task;  /* at most one step is under way */
+    struct task task2; /* watch, follow: of two that take turns */
     bool canceled;
-    bool linked;         /* in watchers, followers or waiters */
-    bool timed;          /* in the store's list of deadlines */
-    bool pending, dirty; /* watch, follow: a task is under way; news came meanwhile */
-    bool retry;          /* watch: a snapshot failed for want of memory */
-    int end_err;         /* watch, follow: why it ends */
-    int err;             /* the answer */
+    bool linked; /* in watchers, followers or waiters */
+    bool timed;  /* in the store's list of deadlines */
+    /* watch, follow */
+    bool pending; /* a posted task has not begun */
+    bool second;  /* the last one posted was task2 */
+    bool running; /* a callback runs, or it has ended */
+    bool dirty;   /* a task began while another ran: it has to look once more */
+    bool retry;   /* watch: a snapshot failed for want of memory */
+    int end_err;  /* watch, follow: why it ends */
+    int err;      /* the answer */
     TAILQ_ENTRY(jc_op) link;
     TAILQ_ENTRY(jc_op) timed_link;
     union {

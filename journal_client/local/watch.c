@@ -1,26 +1,26 @@
 /*
- * Watch and follow: news in coalesced form. At most one task of an op is under way; news that come
- * meanwhile set `dirty`, and the task posts itself once more after its callback. What it tells is
- * read when it runs, so that it is always the latest and never goes back.
+ * Watch and follow: news in coalesced form. At most one posted task of an op has not begun; what it
+ * tells is read when it begins, so that it is always the latest and never goes back. News that come
+ * during the callback post the other of two tasks at once, and not when the callback is over: so
+ * news of a commit reach a mailbox before the commit's answer does.
  */
 #include "base/log.h"
 #include "base/mem.h"
 #include "journal_client/local/local_int.h"
 
-static void run(struct task *t);
+static void run_first(struct task *t);
+static void run_second(struct task *t);
 
 void jl_notify(struct jc_op *op)
 {
-    if (op->canceled)
+    if (op->canceled || op->pending)
         return;
-    if (op->pending) {
-        op->dirty = true;
-        return;
-    }
     op->pending = true;
+    op->second = !op->second; /* the other one may still be running */
+    struct task *t = op->second ? &op->task2 : &op->task;
+    t->run = op->second ? run_second : run_first;
     atomic_fetch_add_explicit(&op->refs, 1, memory_order_relaxed);
-    op->task.run = run;
-    executor_post(op->ex, &op->task);
+    executor_post(op->ex, t);
 }
 
 void jl_notify_followers(struct jl_journal *j)
@@ -144,39 +144,57 @@ static bool tell_end(struct jc_op *op, int err)
     return true;
 }
 
-static void run(struct task *t)
+/* Under the lock, at the begin of a step. False: it has nothing to tell. */
+static bool step_begin(struct jc_op *op)
 {
-    struct jc_op *op = jl_op_of(t);
+    op->pending = false;
+    if (op->running) { /* a pool has two threads: the other one tells it, in order */
+        op->dirty = true;
+        return false;
+    }
+    op->running = !op->canceled;
+    return op->running;
+}
+
+/* What is known now. Takes the task's reference. */
+static void run(struct jc_op *op)
+{
     struct jl_store *s = op->store;
-    bool again = false;
+    bool ended = false;
 
     pthread_mutex_lock(&s->lock);
-    bool canceled = op->canceled;
-    int end_err = op->end_err;
-    op->dirty = false;
-    pthread_mutex_unlock(&s->lock);
-    if (canceled) {
-        jl_op_unref(op);
-        return;
+    bool mine = step_begin(op);
+    bool go = mine;
+    while (go && !ended) {
+        int end_err = op->end_err;
+        op->dirty = false;
+        pthread_mutex_unlock(&s->lock);
+        if (end_err != 0) {
+            if (tell_end(op, end_err))
+                jl_op_unref(op);
+        } else if (op->kind == JL_OP_WATCH) {
+            tell_snapshot(op);
+        } else {
+            tell_heads(op);
+        }
+        pthread_mutex_lock(&s->lock);
+        ended = end_err != 0;
+        go = op->dirty && !op->canceled;
     }
-    if (end_err != 0) {
-        if (tell_end(op, end_err))
-            jl_op_unref(op);
-        jl_op_unref(op);
-        return;
-    }
-    if (op->kind == JL_OP_WATCH)
-        tell_snapshot(op);
-    else
-        tell_heads(op);
-    pthread_mutex_lock(&s->lock);
-    again = op->dirty && !op->canceled;
-    op->pending = again;
-    if (again)
-        executor_post(op->ex, &op->task);
+    if (mine && !ended) /* after its end nothing is told, whoever comes */
+        op->running = false;
     pthread_mutex_unlock(&s->lock);
-    if (!again)
-        jl_op_unref(op);
+    jl_op_unref(op);
+}
+
+static void run_first(struct task *t)
+{
+    run(jl_op_of(t));
+}
+
+static void run_second(struct task *t)
+{
+    run((struct jc_op *)(void *)((char *)t - offsetof(struct jc_op, task2)));
 }
 
 /* Links it with a reference of its own and posts the first news. */

@@ -91,19 +91,31 @@ static void a_doubtful_commit_is_settled_before_anything_is_written(void **state
 {
     struct local_lab *l = *state;
     const struct jc_journal *j = lab_create(&l->lab, "acme/a");
+    struct jc_append_part part = {.journal = j, .bytes = blob_copy(span_str("doubt\n"))};
+    struct jc_txn txn = {.parts = &part, .parts_n = 1};
     char path[1024];
     struct stat st;
 
     assert_int_equal(lab_append(&l->lab, j, "a\n"), 0);
+    /* One that fails and is settled at once is no doubt. */
+    atomic_store(&l->commit_fails, 1);
+    txn.in_doubt = true;
+    assert_int_equal(lab_txn(&l->lab, &txn), E_NOSPACE);
+    assert_false(txn.in_doubt);
     /* The commit fails, and so do the first two tries to settle it. */
     atomic_store(&l->commit_fails, 3);
-    assert_int_equal(lab_append(&l->lab, j, "doubt\n"), E_NOSPACE);
+    assert_int_equal(lab_txn(&l->lab, &txn), E_NOSPACE);
+    assert_true(txn.in_doubt);
+    blob_unref(part.bytes);
     /* A recovery that found the commit would find its bytes. */
     assert_true(ll_file(l, "open", "acme/a", "", path, sizeof path));
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_size, 8);
     lab_expect_text(&l->lab, j, 0, "a\n");
-    assert_int_equal(lab_append(&l->lab, j, "no\n"), E_NOSPACE);
+    part.bytes = blob_copy(span_str("no\n"));
+    assert_int_equal(lab_txn(&l->lab, &txn), E_NOSPACE);
+    assert_false(txn.in_doubt); /* nothing of it was written */
+    blob_unref(part.bytes);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_size, 8);
     assert_int_equal(lab_append(&l->lab, j, "b\n"), 0);

@@ -1,6 +1,8 @@
 /* The embedded store's own promises: files, fragments, retention, holes, recovery, locks. */
 #include "tests/unit/journal_client/local_lab.h"
 
+#include <sched.h>
+
 static void a_folder_has_one_owner(void **state)
 {
     struct local_lab *l = *state;
@@ -478,6 +480,65 @@ static void expired_keys_are_forgotten(void **state)
     assert_int_equal(lab_kv_get(&l->lab, "soon").err, E_NOTFOUND);
 }
 
+/* A follower that appends in its first callback, and waits there until the answer is on its way. */
+struct overtaken {
+    struct local_lab *l;
+    struct executor ex; /* first posts, then forwards to the mailbox */
+    atomic_bool posted;
+    struct jc_append_part part;
+    struct jc_txn txn;
+    int64_t told;
+    int calls;
+    bool done;
+};
+
+static void note_post(struct executor *ex, struct task *t)
+{
+    struct overtaken *o = (struct overtaken *)(void *)((char *)ex - offsetof(struct overtaken, ex));
+
+    executor_post(&o->l->lab.mb.ex, t);
+    atomic_store(&o->posted, true);
+}
+
+static void on_answer(void *arg, int err, struct jc_txn *txn)
+{
+    struct overtaken *o = arg;
+
+    assert_int_equal(err, 0);
+    assert_int_equal(o->told, txn->parts[0].end); /* who was answered finds what it published */
+    o->done = true;
+}
+
+static void on_told(void *arg, const struct jc_heads *h)
+{
+    struct overtaken *o = arg;
+
+    o->told = h->write_head;
+    if (o->calls++ > 0)
+        return;
+    assert_int_equal(o->l->lab.s->ops->append(o->l->lab.s, &o->txn, &o->ex, on_answer, o), 0);
+    while (!atomic_load(&o->posted))
+        sched_yield();
+}
+
+static void news_of_a_commit_come_before_its_answer(void **state)
+{
+    struct local_lab *l = *state;
+    const struct jc_journal *j = lab_create(&l->lab, "acme/a");
+    struct overtaken o = {.l = l, .ex = {note_post}};
+    const struct jc_follower f = {.ex = &l->lab.mb.ex, .on_heads = on_told, .arg = &o};
+    struct jc_op *op;
+
+    o.part = (struct jc_append_part){.journal = j, .bytes = blob_copy(span_str("C0001:a\n"))};
+    o.txn = (struct jc_txn){.parts = &o.part, .parts_n = 1};
+    assert_int_equal(l->lab.s->ops->follow(l->lab.s, j, &f, &op), 0);
+    lab_wait(&l->lab, &o.done);
+    assert_int_equal(o.calls, 2);
+    l->lab.s->ops->cancel(op);
+    blob_unref(o.part.bytes);
+    jc_journal_unref(j);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, ll_setup, ll_teardown)
@@ -502,6 +563,7 @@ int main(void)
         T(stamps_rise_also_when_the_wall_clock_falls),
         T(a_fake_clock_ends_a_blocked_read),
         T(expired_keys_are_forgotten),
+        T(news_of_a_commit_come_before_its_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
