@@ -217,13 +217,21 @@ static void print_listener(const struct server *sv, const char *what, const char
                  what, scheme, v6 ? "[" : "", l->host, v6 ? "]" : "", (unsigned)port);
 }
 
+static const char *scheme_of(const struct gw_listen *l)
+{
+    if (l->tls)
+        return l->sasl ? "sasl-tls://" : "tls://";
+    return l->sasl ? "sasl://" : "";
+}
+
 static void announce(const struct server *sv, const struct gw_ports *ports)
 {
     const struct gw_config *gw = &sv->config.gw;
 
     for (size_t i = 0; i < gw->kafka_n; i++)
-        print_listener(sv, "Kafka", "", &gw->kafka[i], gateway_kafka_port(sv->gw, i));
-    print_listener(sv, "admin", "http://", &gw->admin, ports->admin);
+        print_listener(sv, "Kafka", scheme_of(&gw->kafka[i]), &gw->kafka[i],
+                       gateway_kafka_port(sv->gw, i));
+    print_listener(sv, "admin", gw->admin.tls ? "https://" : "http://", &gw->admin, ports->admin);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         /* A server serves without its banner too; ports-file and the log say the same. */
         log_event(LOG_WARN, "serve.banner_lost", LF_ERR(E_IO));

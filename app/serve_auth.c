@@ -1,11 +1,43 @@
 /*
- * Settings of logins: what `serve` and `check` share (serve_config.h). Reads the key files that the
- * settings name. Main thread.
+ * Settings of TLS and logins: what `serve` and `check` share (serve_config.h). Reads the key files
+ * that the settings name. Main thread.
  */
 #include "app/serve_config.h"
 
 #include <stdio.h>
 #include <string.h>
+
+void serve_tls_make(const struct config *c, struct serve_config *out, struct config_faults *faults)
+{
+    static const char *const words[] = {"none", "optional", "required"};
+    struct gw_tls_opts *t = &out->gw.tls;
+    size_t who = 0;
+
+    t->cert = c->tls_cert[0] != '\0' ? c->tls_cert : NULL;
+    t->key = c->tls_key[0] != '\0' ? c->tls_key : NULL;
+    t->client_ca = c->tls_client_ca[0] != '\0' ? c->tls_client_ca : NULL;
+    t->handshake_ms = c->tls_handshake_timeout;
+    if ((t->cert == NULL) != (t->key == NULL))
+        config_fault(faults, t->cert == NULL ? "tls-cert" : "tls-key",
+                     "tls-cert and tls-key go together");
+    while (who < 3 && strcmp(c->tls_clients, words[who]) != 0)
+        who++;
+    if (who == 3)
+        config_fault(faults, "tls-clients", "\"%.60s\" is not none, optional or required",
+                     c->tls_clients);
+    t->clients = who < 3 ? (enum tls_clients)who : TLS_CLIENTS_NONE;
+    if (t->clients != TLS_CLIENTS_NONE && t->client_ca == NULL)
+        config_fault(faults, "tls-clients", "\"%s\" needs tls-client-ca: who has signed them?",
+                     c->tls_clients);
+    for (size_t i = 0; i < c->tls_principal.n; i++) {
+        if (tls_rule_parse(c->tls_principal.v[i], &t->rules[t->rules_n]) == 0)
+            t->rules_n++;
+        else
+            config_fault(faults, "tls-principal",
+                         "\"%.100s\" is not cn, dns, uri or email, with a pattern of one '*'",
+                         c->tls_principal.v[i]);
+    }
+}
 
 static void make_keys(const struct config *c, struct serve_config *out,
                       struct config_faults *faults)

@@ -112,9 +112,8 @@ static void make_kafka(const struct config *c, struct serve_config *out,
             config_fault(faults, "kafka-listen", "\"%.100s\" is not ADDR:PORT[=HOST:PORT]", text);
             continue;
         }
-        if (l->tls)
-            config_fault(faults, "kafka-listen", "%.100s: this build has no TLS listeners yet",
-                         text);
+        if (l->tls && out->gw.tls.cert == NULL)
+            config_fault(faults, "kafka-listen", "%.100s needs tls-cert and tls-key", text);
         if (l->sasl && c->catalog[0] == '\0')
             config_fault(faults, "kafka-listen",
                          "%.100s asks clients to log in: that needs a catalog with tokens", text);
@@ -125,7 +124,7 @@ static void make_kafka(const struct config *c, struct serve_config *out,
                          "%.100s is not on loopback: --kafka-advertise HOST:PORT must name the "
                          "address that clients connect to",
                          text);
-        if (!c->allow_anonymous && !l->sasl)
+        if (!c->allow_anonymous && !gw_listen_asks(&out->gw, l))
             config_fault(faults, "kafka-listen",
                          "%.100s is not on loopback and asks nobody for a password: give "
                          "--allow-anonymous if that is meant",
@@ -151,8 +150,10 @@ static void make_addresses(const struct config *c, struct serve_config *out,
         out->gw.advertise_port = advertise.port;
     }
     if (serve_parse_listen(c->admin_listen, &out->gw.admin, out->admin_host) < 0 ||
-        out->gw.admin.tls || out->gw.admin.sasl)
+        out->gw.admin.sasl)
         config_fault(faults, "admin-listen", "\"%.100s\" is not ADDR:PORT", c->admin_listen);
+    else if (out->gw.admin.tls && out->gw.tls.cert == NULL)
+        config_fault(faults, "admin-listen", "%.100s needs tls-cert and tls-key", c->admin_listen);
     else if (!serve_is_loopback(out->gw.admin.host) && !c->allow_anonymous)
         config_fault(faults, "admin-listen",
                      "%.100s is not on loopback and asks nobody for a password: give "
@@ -208,6 +209,7 @@ int serve_config_make(const struct config *c, struct serve_config *out,
 
     memset(out, 0, sizeof *out);
     refuse_missing(c, faults);
+    serve_tls_make(c, out, faults);
     make_kafka(c, out, faults);
     make_addresses(c, out, faults);
     serve_auth_make(c, out, faults);

@@ -29,7 +29,8 @@ struct serve_config {
 MUST_USE int serve_config_make(const struct config *c, struct serve_config *out,
                                struct config_faults *faults);
 void serve_config_fini(struct serve_config *c);
-/* private to serve_config.c: the settings of logins */
+/* private to serve_config.c: the settings of TLS, which listeners are judged by, and of logins */
+void serve_tls_make(const struct config *c, struct serve_config *out, struct config_faults *faults);
 void serve_auth_make(const struct config *c, struct serve_config *out,
                      struct config_faults *faults);
 /* "HOST:PORT" or "[HOST]:PORT" with an optional security prefix (then tls and sasl are set).

@@ -21,6 +21,8 @@
 #include "base/mem.h"
 #include "gateway/admin_int.h"
 #include "gateway/publish_int.h"
+#include "gateway/tls.h"
+#include "gateway/worker.h"
 
 #define HEADER_BYTES 32768
 #define IDLE_S       60
@@ -383,6 +385,8 @@ int admin_http_start(const struct admin_host *host, struct event_base *base,
                                             EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_PATCH |
                                             EVHTTP_REQ_OPTIONS);
     evhttp_set_gencb(a->http, on_request, a);
+    if (host->config->admin.tls)
+        evhttp_set_bevcb(a->http, tls_server_http, host->shared->tls);
     if ((err = bind_socket(a, why, why_bytes)) < 0)
         goto out;
     if ((err = start_publisher(a)) < 0 || (err = admin_backfill_start(a)) < 0) {

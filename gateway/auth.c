@@ -92,10 +92,18 @@ void auth_conn_fini(struct conn *c)
     a->counted = false;
 }
 
-int auth_conn_certificate(struct conn *c, struct span task)
+int auth_conn_certificate(struct conn *c, struct span task, int64_t left_s)
 {
+    if (gw_view_task(c->w->view, task) == NULL) {
+        metric_add(M_LOGINS_FAILED, 1);
+        return E_DENIED;
+    }
     if ((c->auth.principal = mem_strndup((const char *)task.p, task.n)) == NULL)
         return E_NOMEM;
+    c->auth.expires_ms = now_ms(c) + left_s * 1000;
+    metric_add(M_LOGINS, 1);
+    log_event(LOG_INFO, "login.done", LF_STR("peer", c->peer), LF_STR("task", c->auth.principal),
+              LF_STR("mechanism", "certificate"));
     return 0;
 }
 

@@ -83,8 +83,9 @@ struct conn_auth {
 /* By conn_init and conn_fini. login: the listener asks for one. */
 void auth_conn_init(struct conn *c, bool login);
 void auth_conn_fini(struct conn *c);
-/* The certificate of the peer names this task. E_NOMEM. */
-MUST_USE int auth_conn_certificate(struct conn *c, struct span task);
+/* The certificate of the peer names this task, for so many seconds. E_DENIED: there is none of that
+ * name; E_NOMEM. */
+MUST_USE int auth_conn_certificate(struct conn *c, struct span task, int64_t left_s);
 /* The largest frame that may come now. */
 size_t auth_frame_max(const struct conn *c);
 /* Whether no further frame may be taken for now. */

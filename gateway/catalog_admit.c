@@ -46,7 +46,7 @@ int catalog_admit(const struct catalog *c, const struct gw_config *config,
     bool open = false;
 
     for (size_t i = 0; i < config->kafka_n; i++)
-        open = open || !config->kafka[i].sasl;
+        open = open || !gw_listen_asks(config, &config->kafka[i]);
     if (named && task == NULL)
         return fault(faults, c->path, 0,
                      "there is no task \"%.100s\", which --anonymous-task names",

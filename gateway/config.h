@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "gateway/auth.h"
+#include "gateway/tls.h"
 
 struct catalog; /* gateway/catalog.h */
 
@@ -44,6 +45,7 @@ struct gw_config {
     uint16_t advertise_port;    /* 0: that listener's port */
     struct gw_listen admin;
     struct gw_auth_opts auth;
+    struct gw_tls_opts tls;
     unsigned workers;          /* >= 1 */
     unsigned load_threads;     /* threads that load and encode blocks; >= 1 */
     size_t cache_bytes;        /* budget of the batch cache */
@@ -82,3 +84,9 @@ struct gw_config {
     unsigned max_groups;    /* of one task */
     const char *cluster_id; /* Metadata, DescribeCluster; stable over restarts */
 };
+
+/* Whether clients of that listener must say who they are. */
+static inline bool gw_listen_asks(const struct gw_config *config, const struct gw_listen *l)
+{
+    return l->sasl || (l->tls && config->tls.clients == TLS_CLIENTS_REQUIRED);
+}

@@ -416,6 +416,8 @@ void conn_deadlines(struct conn *c, int64_t now)
         return;
     if (c->frame_ms != 0 && now - c->frame_ms >= config->stall_ms)
         conn_close(c, E_TIMEOUT, "frame not finished in time");
+    else if (c->handshake_ms != 0 && now >= c->handshake_ms)
+        conn_close(c, E_TIMEOUT, "TLS handshake not finished in time");
     else if (auth_overdue(c, now))
         conn_close(c, E_TIMEOUT, "no login in time");
     else if (c->output_ms != 0 && now - c->output_ms >= config->stall_ms)

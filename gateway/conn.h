@@ -87,9 +87,10 @@ struct conn {
     unsigned starved_n;    /* requests that wait for room (request_starve) */
     size_t granted;        /* of the worker's input budget, for the frame that is arriving */
     /* All on clock_mono_ms; 0 = not running. */
-    int64_t active_ms; /* last byte in either direction */
-    int64_t frame_ms;  /* when the unfinished frame in `in` began */
-    int64_t output_ms; /* when `out` began to fill, or had last moved on far enough */
+    int64_t active_ms;    /* last byte in either direction */
+    int64_t frame_ms;     /* when the unfinished frame in `in` began */
+    int64_t output_ms;    /* when `out` began to fill, or had last moved on far enough */
+    int64_t handshake_ms; /* set by io: the transport must be ready by then */
     uint64_t bytes_in;
     uint64_t bytes_out;
     uint64_t requests;

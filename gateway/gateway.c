@@ -26,6 +26,7 @@
 #include "gateway/groups/groups.h"
 #include "gateway/listener.h"
 #include "gateway/metrics.h"
+#include "gateway/tls.h"
 #include "gateway/view_build.h"
 #include "gateway/worker.h"
 
@@ -241,9 +242,25 @@ static void on_stop(evutil_socket_t fd, short what, void *arg)
         begin_drain(arg);
 }
 
+/* A new certificate is for new connections; a bad one changes nothing. */
+static void reload_tls(struct gateway *gw)
+{
+    char why[256] = "";
+    int err = tls_server_reload(gw->shared.tls, why, sizeof why);
+
+    if (err < 0) {
+        metric_add(M_TLS_RELOADS_FAILED, 1);
+        log_event(LOG_ERROR, "tls.reload_failed", LF_STR("reason", why));
+        return;
+    }
+    metric_add(M_TLS_RELOADS, 1);
+    metric_set(M_TLS_EXPIRES, tls_server_expires_s(gw->shared.tls));
+    log_event(LOG_INFO, "tls.reloaded", LF_INT("expires_s", tls_server_expires_s(gw->shared.tls)));
+}
+
 static void on_reload(evutil_socket_t fd, short what, void *arg)
 {
-    const struct gateway *gw = arg;
+    struct gateway *gw = arg;
     uint64_t count;
 
     (void)what;
@@ -251,6 +268,8 @@ static void on_reload(evutil_socket_t fd, short what, void *arg)
         return;
     if (gw->reload != NULL)
         catalog_reload_now(gw->reload);
+    if (gw->shared.tls != NULL)
+        reload_tls(gw);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -261,6 +280,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     (void)what;
     if (gw->reload != NULL && gw->state != GW_DRAINING)
         catalog_reload_tick(gw->reload);
+    if (gw->shared.tls != NULL && tls_server_changed(gw->shared.tls))
+        reload_tls(gw);
     view_build_tick(gw->views);
     if (view_build_current(gw->views) == NULL)
         return;
@@ -415,12 +436,28 @@ static int start_reload(struct gateway *gw)
     return catalog_reload_start(&opts, &gw->reload);
 }
 
+static int start_tls(struct gateway *gw, char *why, size_t why_bytes)
+{
+    int64_t now_s = clock_wall_ns(gw->shared.clock) / 1000000000;
+    int err;
+
+    if (gw->config->tls.cert == NULL)
+        return 0;
+    if ((err = tls_server_new(&gw->config->tls, &gw->shared.tls, why, why_bytes)) < 0)
+        return err;
+    metric_set(M_TLS_EXPIRES, tls_server_expires_s(gw->shared.tls));
+    if (tls_server_expires_s(gw->shared.tls) < now_s)
+        log_event(LOG_WARN, "tls.certificate_expired", LF_STR("file", gw->config->tls.cert));
+    return 0;
+}
+
 static int start(struct gateway *gw, char *why, size_t why_bytes)
 {
     const struct gw_config *config = gw->config;
     int err;
 
-    if ((err = listener_check(config, why, why_bytes)) < 0 || (err = start_events(gw)) < 0 ||
+    if ((err = listener_check(config, why, why_bytes)) < 0 ||
+        (err = start_tls(gw, why, why_bytes)) < 0 || (err = start_events(gw)) < 0 ||
         (err = open_listeners(gw, why, why_bytes)) < 0)
         return err;
     gw->shared.config = config;
@@ -574,6 +611,7 @@ void gateway_free(struct gateway *gw)
     mem_free(gw->workers);
     groups_free(gw->shared.groups);
     gw_auth_free(gw->shared.auth);
+    tls_server_free(gw->shared.tls);
     if (gw->mb_ready)
         mailbox_fini(&gw->mb);
     mem_free(gw->drained);

@@ -108,10 +108,10 @@ static int check_one(const struct gw_config *config, const struct gw_listen *whe
     const char *advertised =
         where->advertise_host != NULL ? where->advertise_host : config->advertise_host;
 
-    if (where->tls) {
+    if (where->tls && config->tls.cert == NULL) {
         snprintf(why, why_bytes,
-                 "the Kafka listener %s:%u asks for TLS, which this version does not serve yet; "
-                 "it is not opened as plain text instead",
+                 "the Kafka listener %s:%u asks for TLS: give --tls-cert and --tls-key; it is not "
+                 "opened as plain text instead",
                  where->host, where->port);
         return E_UNSUPPORTED;
     }
@@ -144,7 +144,7 @@ static int check_one(const struct gw_config *config, const struct gw_listen *whe
                  advertised, where->host, where->port);
         return E_INVALID;
     }
-    if (!where->sasl && !config->allow_anonymous) {
+    if (!gw_listen_asks(config, where) && !config->allow_anonymous) {
         snprintf(why, why_bytes,
                  "the Kafka listener %s:%u is reachable from other machines and has no "
                  "authentication: give --allow-anonymous if that is what you want",

@@ -16,7 +16,7 @@ struct event_base;
 struct listener;
 
 /* Refuses settings that cannot work or that nobody should want; why: one line for the operator.
- *  E_UNSUPPORTED  TLS is asked for: never served as plain text instead
+ *  E_UNSUPPORTED  TLS without a certificate: never served as plain text instead
  *  E_INVALID      a listener that other machines reach, without an advertised address, with one
  *                 that names a wildcard or this machine only, or without authentication unless
  *                 allow_anonymous; a name that does not resolve

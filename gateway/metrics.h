@@ -19,6 +19,11 @@ static inline void metric_add(enum metric_id m, int64_t n)
     atomic_fetch_add_explicit(&metric_values[m], n, memory_order_relaxed);
 }
 
+static inline void metric_set(enum metric_id m, int64_t n)
+{
+    atomic_store_explicit(&metric_values[m], n, memory_order_relaxed);
+}
+
 static inline int64_t metric_get(enum metric_id m)
 {
     return atomic_load_explicit(&metric_values[m], memory_order_relaxed);

@@ -12,50 +12,49 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "gateway/stream_int.h"
+#include "gateway/tls.h"
 
-#define READ_AT_ONCE  ((size_t)64 * 1024)
-#define WRITE_AT_ONCE ((size_t)512 * 1024)
-
-struct stream {
-    struct conn conn; /* first member */
-    int fd;
-    bool reading; /* as conn asked */
-    size_t limit; /* of conn.in */
-    struct event *readable;
-    struct event *writable; /* pending only while the socket takes no more */
-};
-
-/* Watches for input exactly while it is wanted and there is room. */
-static void watch_input(struct stream *s)
+size_t stream_room(const struct stream *s)
 {
-    bool want = s->reading && evbuffer_get_length(s->conn.in) < s->limit;
+    size_t have = evbuffer_get_length(s->conn.in);
+
+    return s->conn.state != CONN_CLOSED && s->reading && have < s->limit ? s->limit - have : 0;
+}
+
+void stream_watch(struct stream *s)
+{
+    bool want = s->handshaking || (s->reading && evbuffer_get_length(s->conn.in) < s->limit);
     bool have = event_pending(s->readable, EV_READ, NULL) != 0;
 
     if (want && !have)
         event_add(s->readable, NULL); /* memory for it was taken by the first add */
     else if (!want && have)
         event_del(s->readable);
+    if (want && s->ssl != NULL && SSL_has_pending(s->ssl) == 1)
+        event_active(s->readable, EV_READ, 0); /* the socket does not tell of what TLS holds */
 }
 
-static void set_reading(struct conn *c, bool on)
+void stream_reading(struct conn *c, bool on)
 {
     struct stream *s = (struct stream *)c;
 
     s->reading = on;
-    watch_input(s);
+    stream_watch(s);
 }
 
-static void set_limit(struct conn *c, size_t bytes)
+void stream_limit(struct conn *c, size_t bytes)
 {
     struct stream *s = (struct stream *)c;
 
     s->limit = bytes;
-    watch_input(s);
+    stream_watch(s);
 }
 
 static int send_output(struct conn *c)
@@ -95,6 +94,7 @@ static void release(struct stream *s)
         event_free(s->readable);
     if (s->writable != NULL)
         event_free(s->writable);
+    SSL_free(s->ssl);
     if (s->conn.in != NULL)
         evbuffer_free(s->conn.in);
     if (s->conn.out != NULL)
@@ -103,53 +103,81 @@ static void release(struct stream *s)
     mem_free(s);
 }
 
-static void free_stream(struct conn *c)
+void stream_free(struct conn *c)
 {
     conn_fini(c);
     release((struct stream *)c);
 }
 
-static const struct conn_io stream_io = {
-    .reading = set_reading,
-    .limit = set_limit,
-    .send = send_output,
-    .shut = shut,
-    .free = free_stream,
+bool stream_take(struct stream *s, uint8_t *buf, size_t n)
+{
+    int err = evbuffer_add(s->conn.in, buf, n);
+
+    if (s->conn.auth.state != AUTH_OPEN) /* it may have been a token */
+        mem_wipe(buf, n);
+    if (err < 0)
+        conn_close(&s->conn, E_NOMEM, "input not taken");
+    else
+        conn_input(&s->conn);
+    return s->conn.state != CONN_CLOSED;
+}
+
+static void plain_readable(struct stream *s)
+{
+    uint8_t buf[READ_AT_ONCE];
+    size_t room = stream_room(s);
+
+    if (room == 0)
+        return;
+    ssize_t n = recv(s->fd, buf, room < sizeof buf ? room : sizeof buf, 0);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        return;
+    if (n < 0)
+        conn_gone(&s->conn, "connection lost");
+    else if (n == 0)
+        conn_gone(&s->conn, "closed by the client");
+    else if (stream_take(s, buf, (size_t)n))
+        stream_watch(s);
+}
+
+static void plain_writable(struct stream *s)
+{
+    conn_output(&s->conn);
+}
+
+const struct stream_kind stream_plain = {
+    .io = {.reading = stream_reading,
+           .limit = stream_limit,
+           .send = send_output,
+           .shut = shut,
+           .free = stream_free},
+    .readable = plain_readable,
+    .writable = plain_writable,
 };
+
+static const struct stream_kind *kind_of(const struct stream *s)
+{
+    return s->ssl != NULL ? &stream_tls : &stream_plain;
+}
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct stream *s = arg;
-    uint8_t buf[READ_AT_ONCE];
-    size_t have = evbuffer_get_length(s->conn.in);
-    size_t room = have < s->limit ? s->limit - have : 0;
 
+    (void)fd;
     (void)what;
-    if (s->conn.state == CONN_CLOSED || !s->reading || room == 0)
-        return;
-    ssize_t n = recv(fd, buf, room < sizeof buf ? room : sizeof buf, 0);
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
-        return;
-    if (n < 0) {
-        conn_gone(&s->conn, "connection lost");
-    } else if (n == 0) {
-        conn_gone(&s->conn, "closed by the client");
-    } else if (evbuffer_add(s->conn.in, buf, (size_t)n) < 0) {
-        conn_close(&s->conn, E_NOMEM, "input not taken");
-    } else {
-        if (s->conn.auth.state != AUTH_OPEN) /* it may have been a token */
-            mem_wipe(buf, (size_t)n);
-        conn_input(&s->conn);
-        if (s->conn.state != CONN_CLOSED)
-            watch_input(s);
-    }
+    if (s->conn.state != CONN_CLOSED)
+        kind_of(s)->readable(s);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
+    struct stream *s = arg;
+
     (void)fd;
     (void)what;
-    conn_output(arg);
+    if (s->conn.state != CONN_CLOSED)
+        kind_of(s)->writable(s);
 }
 
 static uint16_t address_text(const struct sockaddr *sa, char out[INET6_ADDRSTRLEN])
@@ -233,13 +261,16 @@ int stream_open(struct worker *w, int fd, const struct gw_listen *listen,
     s->fd = fd;
     s->reading = true;
     s->limit = CONN_INPUT_FREE;
-    s->conn.io = &stream_io;
     if ((err = admit_peer(&s->conn, w->shared->auth, peer)) < 0 ||
         (err = name_ends(&s->conn, config, fd, listen, peer)) < 0)
         goto out; /* its address has enough, or it has gone already */
     set_options(fd);
-    s->readable = event_new(w->base, fd, EV_READ | EV_PERSIST, on_readable, &s->conn);
-    s->writable = event_new(w->base, fd, EV_WRITE | EV_PERSIST, on_writable, &s->conn);
+    err = E_NOMEM;
+    if (listen->tls && (s->ssl = tls_server_kafka(w->shared->tls)) == NULL)
+        goto out;
+    s->conn.io = &kind_of(s)->io;
+    s->readable = event_new(w->base, fd, EV_READ | EV_PERSIST, on_readable, s);
+    s->writable = event_new(w->base, fd, EV_WRITE | EV_PERSIST, on_writable, s);
     s->conn.in = evbuffer_new();
     s->conn.out = evbuffer_new();
     err = E_NOMEM;
@@ -249,6 +280,8 @@ int stream_open(struct worker *w, int fd, const struct gw_listen *listen,
     if (event_add(s->writable, NULL) < 0 || event_add(s->readable, NULL) < 0)
         goto out;
     event_del(s->writable);
+    if (s->ssl != NULL && (err = stream_tls_begin(s, w)) < 0)
+        goto out;
     if ((err = conn_init(&s->conn, w, listen->sasl)) < 0)
         goto out;
     return 0;

@@ -21,6 +21,7 @@
 
 struct groups;
 struct gw_auth;      /* gateway/auth.h */
+struct tls_server;   /* gateway/tls.h */
 struct gw_cache;     /* gateway/cache.h: shared by all workers */
 struct fetch_worker; /* gateway/fetch_int.h: waits per partition and fetch sessions of this worker
                       */
@@ -31,8 +32,9 @@ struct gw_shared {
     const struct gw_config *config;
     struct jc_store *store;
     struct gw_cache *cache;
-    struct jobpool *loads; /* block loads and encoding */
-    struct gw_auth *auth;  /* NULL in tests without logins */
+    struct jobpool *loads;  /* block loads and encoding */
+    struct gw_auth *auth;   /* NULL in tests without logins */
+    struct tls_server *tls; /* NULL: there is no TLS */
     const struct clock *clock;
     const char *cluster_id;
     const char *advertise_host; /* resolved: never NULL once listening */
@@ -65,6 +67,8 @@ struct worker {
     STAILQ_HEAD(, conn) grave; /* closed ones, freed at the end of the turn */
     size_t input_granted;      /* bytes of large frames, arriving or in flight (conn.h) */
     size_t request_bytes;      /* frames and arenas of all requests in flight (request.h) */
+    struct timeval tls_turn;   /* the loop's turn in which tls_steps of handshakes were made */
+    unsigned tls_steps;
     struct event *turn_event;
     struct event *tick_event; /* deadlines of connections */
     atomic_size_t load;       /* connections given to this worker and not freed yet; any thread */

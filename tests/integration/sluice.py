@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import ssl
 import subprocess
 import time
 import urllib.parse
@@ -37,7 +38,7 @@ class Server:
         self.proc = None
         self.starts = 0
         self.kafka = self.admin = None
-        self.listen = '127.0.0.1:0'    # of Kafka, with its prefix
+        self.listen = self.admin_listen = '127.0.0.1:0'    # with prefixes, where they have any
 
     # --- life -------------------------------------------------------------------------------------------------
     def spawn(self):
@@ -46,7 +47,7 @@ class Server:
         self.ports_file = self.workdir / ('ports-%d.json' % self.starts)
         self.log = self.workdir / ('server-%d.log' % self.starts)
         cmd = [self.binary, 'serve', '--data-dir', str(self.data_dir), '--kafka-listen', self.listen,
-               '--admin-listen', '127.0.0.1:0', '--ports-file', str(self.ports_file)]
+               '--admin-listen', self.admin_listen, '--ports-file', str(self.ports_file)]
         with open(self.log, 'wb') as out:
             self.proc = subprocess.Popen(cmd + self.args, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.env)
         return self
@@ -129,7 +130,10 @@ class Server:
 
     # --- admin listener ---------------------------------------------------------------------------------------
     def request(self, method, path, body=None, headers=None, timeout=60):
-        c = http.client.HTTPConnection('127.0.0.1', self.admin, timeout=timeout)
+        if self.admin_listen.startswith('tls://'):
+            c = http.client.HTTPSConnection('127.0.0.1', self.admin, timeout=timeout, context=ssl._create_unverified_context())
+        else:
+            c = http.client.HTTPConnection('127.0.0.1', self.admin, timeout=timeout)
         try:
             c.request(method, path, body=body, headers=headers or {})
             r = c.getresponse()
