@@ -27,6 +27,7 @@ int classic_attach(struct group *g)
     TAILQ_INIT(&c->members);
     TAILQ_INIT(&c->pending);
     TAILQ_INIT(&c->raised);
+    c->due_ms = GROUP_NEVER;
     g->ops = &classic_ops;
     g->classic = c;
     return 0;
@@ -122,6 +123,8 @@ void classic_rebalance(struct group *g, int64_t now_ms, struct group_out *out)
         c->phase_ms = now_ms + (c->initial && delay < longest ? delay : longest);
         TAILQ_FOREACH(m, &c->members, link)
         {
+            if (m->sync != NULL)
+                classic_member_alive(c, m, now_ms); /* it waited longer than its session, maybe */
             classic_answer_sync(m, KE_REBALANCE_IN_PROGRESS, out);
             blob_unref(m->assignment);
             m->assignment = NULL;
@@ -214,7 +217,7 @@ static void complete_join(struct group *g, int64_t now_ms, struct group_out *out
     {
         m->synced = m->join == NULL; /* a static one that is away is not waited for */
         if (m->join != NULL)
-            m->deadline_ms = now_ms + m->session_ms;
+            classic_member_alive(c, m, now_ms);
         classic_answer_join(g, m, KE_NONE, out);
     }
 }
@@ -282,6 +285,8 @@ static void expire_members(struct group *g, int64_t now_ms, struct group_out *ou
     struct classic *c = g->classic;
     struct classic_member *m = TAILQ_FIRST(&c->members);
 
+    if (now_ms < c->due_ms)
+        return; /* as after nearly every event: nobody is looked at */
     while (m != NULL) {
         struct classic_member *next = TAILQ_NEXT(m, link);
         if (session_over(m, now_ms)) {
@@ -289,6 +294,12 @@ static void expire_members(struct group *g, int64_t now_ms, struct group_out *ou
             next = TAILQ_FIRST(&c->members); /* the phase may have ended: others are gone too */
         }
         m = next;
+    }
+    c->due_ms = GROUP_NEVER;
+    TAILQ_FOREACH(m, &c->members, link)
+    {
+        if (m->join == NULL && m->sync == NULL && m->deadline_ms < c->due_ms)
+            c->due_ms = m->deadline_ms;
     }
 }
 
@@ -351,21 +362,15 @@ static void phase_over(struct group *g, int64_t now_ms, struct group_out *out)
 
 static int64_t next_deadline(const struct classic *c)
 {
-    const struct classic_member *m;
     const struct classic_pending *p;
-    int64_t next = GROUP_NEVER;
+    int64_t next = c->due_ms;
 
-    if (c->state == CLASSIC_PREPARING || c->state == CLASSIC_COMPLETING)
+    if ((c->state == CLASSIC_PREPARING || c->state == CLASSIC_COMPLETING) && c->phase_ms < next)
         next = c->phase_ms;
     TAILQ_FOREACH(p, &c->pending, link)
     {
         if (p->deadline_ms < next)
             next = p->deadline_ms;
-    }
-    TAILQ_FOREACH(m, &c->members, link)
-    {
-        if (m->join == NULL && m->sync == NULL && m->deadline_ms < next)
-            next = m->deadline_ms;
     }
     return next;
 }
@@ -503,7 +508,7 @@ static int16_t check_commit(struct group *g, const struct group_speaker *who, in
         return error;
     if (who->generation != g->generation)
         return KE_ILLEGAL_GENERATION;
-    m->deadline_ms = now_ms + m->session_ms;
+    classic_member_alive(g->classic, m, now_ms);
     return g->classic->state == CLASSIC_COMPLETING ? KE_REBALANCE_IN_PROGRESS : KE_NONE;
 }
 
@@ -531,6 +536,7 @@ static void detach(struct group *g)
     while (!TAILQ_EMPTY(&c->pending))
         classic_pending_drop(c, TAILQ_FIRST(&c->pending));
     forget_raised(c);
+    classic_names_fini(c);
     keymap_fini(&c->by_id);
     keymap_fini(&c->by_instance);
     keymap_fini(&c->pending_by_id);

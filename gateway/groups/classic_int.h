@@ -19,6 +19,13 @@ struct classic_raised {
     char topic[];
 };
 
+/* How many members speak a protocol. */
+struct classic_name {
+    size_t n;
+    size_t bytes;
+    char name[];
+};
+
 struct classic {
     enum classic_state state;
     char *protocol_type; /* NULL: nobody is in */
@@ -31,8 +38,10 @@ struct classic {
     struct keymap by_instance;
     TAILQ_HEAD(, classic_pending) pending;
     struct keymap pending_by_id;
-    size_t joining; /* members that wait in a join */
-    size_t bytes;   /* of all members' protocols */
+    struct keymap names; /* of protocols: struct classic_name */
+    int64_t due_ms;      /* no member's session ends before this */
+    size_t joining;      /* members that wait in a join */
+    size_t bytes;        /* of all members' protocols */
     /* PREPARING: the join phase ends then. COMPLETING: those who have not synced go then. */
     int64_t phase_ms;
     bool initial;  /* PREPARING an empty group: only phase_ms ends it */
@@ -63,11 +72,14 @@ MUST_USE int classic_member_update(struct group *g, struct classic_member *m,
 MUST_USE int classic_member_rename(struct classic *c, struct classic_member *m, struct span id);
 /* Takes it out and frees it; it waits for nothing any more. */
 void classic_member_drop(struct classic *c, struct classic_member *m);
+/* It was heard of: its session begins anew. */
+void classic_member_alive(struct classic *c, struct classic_member *m, int64_t now_ms);
 /* The same protocols with the same metadata in the same order. */
 bool classic_member_matches(const struct classic_member *m, const struct classic_join *ev);
 /* There is a protocol that every member, and the event, speaks. except: not counted. */
 bool classic_protocols_fit(const struct classic *c, const struct classic_join *ev,
                            const struct classic_member *except);
+void classic_names_fini(struct classic *c);
 /* By votes: the one that most members like best among those that all speak. NULL: no members. */
 const struct classic_protocol *classic_vote(const struct classic *c);
 struct classic_pending *classic_pending_find(const struct classic *c, struct span id);

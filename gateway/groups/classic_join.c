@@ -22,7 +22,7 @@ static void answer_present(const struct joining *j, struct classic_member *m)
 {
     struct classic *c = j->g->classic;
 
-    m->deadline_ms = j->now_ms + m->session_ms;
+    classic_member_alive(c, m, j->now_ms);
     classic_fill(j->g, m, j->w);
     if (c->state != CLASSIC_COMPLETING)
         j->w->out.classic.list_members = false; /* there is nothing to assign */
@@ -82,7 +82,7 @@ static void replace_static(const struct joining *j, struct classic_member *m)
     }
     classic_answer_join(j->g, m, KE_FENCED_INSTANCE_ID, j->out);
     classic_answer_sync(m, KE_FENCED_INSTANCE_ID, j->out);
-    m->deadline_ms = j->now_ms + m->session_ms;
+    classic_member_alive(c, m, j->now_ms);
     const struct classic_protocol *p = classic_vote(c);
     if (c->state != CLASSIC_STABLE || p == NULL || !span_eq_str(p->name, c->protocol_name)) {
         park_and_rebalance(j, m);

@@ -35,6 +35,13 @@ int16_t classic_member_check(const struct classic *c, const struct group_speaker
     return *out == NULL ? KE_UNKNOWN_MEMBER_ID : KE_NONE;
 }
 
+void classic_member_alive(struct classic *c, struct classic_member *m, int64_t now_ms)
+{
+    m->deadline_ms = now_ms + m->session_ms;
+    if (m->deadline_ms < c->due_ms)
+        c->due_ms = m->deadline_ms;
+}
+
 /* --- protocols --- */
 
 static size_t protocols_size(const struct classic_join *ev)
@@ -89,29 +96,107 @@ static int reserve_name(struct classic *c, const struct classic_join *ev)
     return 0;
 }
 
+static struct classic_name *name_of(struct classic *c, struct span name)
+{
+    struct classic_name *at = keymap_get(&c->names, name);
+
+    if (at != NULL)
+        return at;
+    if ((at = mem_zalloc(sizeof *at + name.n)) == NULL)
+        return NULL;
+    memcpy(at->name, name.p, name.n);
+    at->bytes = name.n;
+    if (keymap_put(&c->names, span_of(at->name, name.n), at) < 0) {
+        mem_free(at);
+        return NULL;
+    }
+    return at;
+}
+
+/* A name that a member lists twice counts once. */
+static bool repeated(const struct classic_protocol *list, size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (span_eq(list[k].name, list[i].name))
+            return true;
+    }
+    return false;
+}
+
+static void count_names(struct classic *c, const struct classic_protocol *list, size_t n, bool on)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct classic_name *at = keymap_get(&c->names, list[i].name);
+        if (at == NULL || repeated(list, i))
+            continue;
+        if (on)
+            at->n++;
+        else
+            at->n--;
+    }
+}
+
+/* Names that nobody speaks (any more). */
+static void drop_bare_names(struct classic *c, const struct classic_protocol *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct classic_name *at = keymap_get(&c->names, list[i].name);
+        if (at == NULL || at->n > 0)
+            continue;
+        (void)keymap_take(&c->names, span_of(at->name, at->bytes));
+        mem_free(at);
+    }
+}
+
+void classic_names_fini(struct classic *c)
+{
+    struct classic_name *at;
+
+    for (size_t i = 0; (at = keymap_next(&c->names, &i)) != NULL;)
+        mem_free(at);
+    keymap_fini(&c->names);
+}
+
+static void forget_protocols(struct classic *c, struct classic_member *m)
+{
+    count_names(c, m->protocols, m->protocols_n, false);
+    drop_bare_names(c, m->protocols, m->protocols_n);
+    c->bytes -= m->protocols_bytes;
+    mem_free(m->protocols);
+    m->protocols = NULL;
+    m->protocols_n = 0;
+    m->protocols_bytes = 0;
+}
+
 static int take_protocols(struct group *g, struct classic_member *m, const struct classic_join *ev)
 {
     struct classic *c = g->classic;
     size_t bytes = protocols_size(ev);
-    struct classic_protocol *list;
+    struct classic_protocol *list = NULL;
+    bool named = true;
 
     if (ev->protocols_n > CLASSIC_PROTOCOLS_MAX ||
         c->bytes - m->protocols_bytes + bytes > g->limits->max_bytes)
         return E_LIMIT;
-    if (reserve_name(c, ev) < 0 || (list = copy_protocols(ev, bytes)) == NULL)
+    for (size_t i = 0; i < ev->protocols_n; i++)
+        named = named && name_of(c, ev->protocols[i].name) != NULL;
+    if (!named || reserve_name(c, ev) < 0 || (list = copy_protocols(ev, bytes)) == NULL) {
+        drop_bare_names(c, ev->protocols, ev->protocols_n);
         return E_NOMEM;
-    mem_free(m->protocols);
-    c->bytes = c->bytes - m->protocols_bytes + bytes;
+    }
+    count_names(c, list, ev->protocols_n, true);
+    forget_protocols(c, m);
+    c->bytes += bytes;
     m->protocols = list;
     m->protocols_n = ev->protocols_n;
     m->protocols_bytes = bytes;
     return 0;
 }
 
-static bool speaks(const struct classic_protocol *list, size_t n, struct span name)
+static bool speaks(const struct classic_member *m, struct span name)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (span_eq(list[i].name, name))
+    for (size_t i = 0; i < m->protocols_n; i++) {
+        if (span_eq(m->protocols[i].name, name))
             return true;
     }
     return false;
@@ -120,14 +205,12 @@ static bool speaks(const struct classic_protocol *list, size_t n, struct span na
 static bool all_speak(const struct classic *c, struct span name,
                       const struct classic_member *except)
 {
-    const struct classic_member *m;
+    const struct classic_name *at = keymap_get(&c->names, name);
+    size_t n = at == NULL ? 0 : at->n;
 
-    TAILQ_FOREACH(m, &c->members, link)
-    {
-        if (m != except && !speaks(m->protocols, m->protocols_n, name))
-            return false;
-    }
-    return true;
+    if (except == NULL)
+        return n == c->members_n;
+    return n - (speaks(except, name) ? 1 : 0) == c->members_n - 1;
 }
 
 bool classic_protocols_fit(const struct classic *c, const struct classic_join *ev,
@@ -309,7 +392,7 @@ void classic_member_drop(struct classic *c, struct classic_member *m)
         c->leader = NULL;
     TAILQ_REMOVE(&c->members, m, link);
     c->members_n--;
-    c->bytes -= m->protocols_bytes;
+    forget_protocols(c, m);
     free_member(m);
 }
 

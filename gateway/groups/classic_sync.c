@@ -62,7 +62,7 @@ static void turn_stable(struct group *g, int64_t now_ms, struct group_out *out)
     TAILQ_FOREACH(m, &c->members, link)
     {
         if (m->sync != NULL)
-            m->deadline_ms = now_ms + m->session_ms;
+            classic_member_alive(c, m, now_ms);
         classic_answer_sync(m, KE_NONE, out);
     }
 }
@@ -95,7 +95,7 @@ void classic_on_sync(struct group *g, const struct classic_sync *ev, int64_t now
         group_out_done(out, w, error);
         return;
     }
-    m->deadline_ms = now_ms + m->session_ms;
+    classic_member_alive(g->classic, m, now_ms);
     switch (g->classic->state) {
     case CLASSIC_EMPTY:
         group_out_done(out, w, KE_UNKNOWN_MEMBER_ID);
@@ -124,6 +124,6 @@ int16_t classic_on_heartbeat(struct group *g, const struct group_speaker *who, i
         return error;
     if (who->generation != g->generation)
         return KE_ILLEGAL_GENERATION;
-    m->deadline_ms = now_ms + m->session_ms;
+    classic_member_alive(g->classic, m, now_ms);
     return g->classic->state == CLASSIC_PREPARING ? KE_REBALANCE_IN_PROGRESS : KE_NONE;
 }
