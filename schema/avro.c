@@ -63,6 +63,11 @@ void av_note(struct av *av, struct span field, const char *text)
 
     if (av->err < 0 || av->out->notes_n == AVRO_MAX_NOTES)
         return;
+    for (size_t i = 0; i < av->out->notes_n; i++) { /* key and value say the same */
+        note = &av->out->notes[i];
+        if (span_eq_str(field, note->field) && strcmp(text, note->text) == 0)
+            return;
+    }
     if (av->out->notes == NULL &&
         (av->out->notes = av_alloc(av, AVRO_MAX_NOTES, sizeof *note)) == NULL)
         return;
