@@ -334,6 +334,7 @@ static int grow_rows(struct rows *rows)
 }
 
 /* All rows first: recovery of a journal may write, which must not meet an open query. */
+// NOLINTNEXTLINE(readability-non-const-parameter): written through struct rec
 static int load_rows(struct jl_store *s, struct rows *rows, char *why, size_t why_bytes)
 {
     int err = jl_db_query(s->db, JL_SQL_JOURNALS, "");
