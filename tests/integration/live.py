@@ -132,7 +132,7 @@ def sarama(b, t):
 
 
 def kafkajs(b, t, mode='auto', wait_ms=1000):
-    """The whole consumer of KafkaJS; the group behind it is the tap's stand-in."""
+    """The whole consumer of KafkaJS, which has none without a group."""
     need(LAB / 'node/.locked', 'node-install.sh')
     return Live('kafkajs', 'probe-kafkajs', ['node', '-e', KAFKAJS, b, t, mode], SECOND, {'WAIT_MS': str(wait_ms)})
 

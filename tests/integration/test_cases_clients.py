@@ -12,6 +12,7 @@ import pytest
 import clients
 import live
 from docs_util import read_all
+from groups_raw import Raw
 from journals import Journal
 from kafka_raw import EARLIEST, FETCH, FIND_COORDINATOR, LATEST, METADATA, Conn, decode_batches, decode_response, visible
 from scale import QUICK, size
@@ -31,7 +32,7 @@ def ready(srv, topic, hw, until):
 
 @pytest.fixture(scope='module')
 def tapped(tmp_path_factory):
-    tap = Tap(stand_in=True)
+    tap = Tap()
     work = tmp_path_factory.mktemp('tapped')
     s = Server(work / 'data', work, ('--journal-admin', '--kafka-advertise', tap.address)).start()
     tap.target = s.kafka
@@ -64,7 +65,7 @@ def test_kafkajs_with_manual_offsets_is_not_trapped_by_hidden_documents(tapped, 
         t0 = time.monotonic()
         until(lambda: r.offsets() == want + [j.hw - 1], 5, 'the late document')
         assert time.monotonic() - t0 < 2
-        until(lambda: tap.groups[b'g-' + topic.encode()]['committed'].get((topic.encode(), 0)) == j.hw, 5, 'the commit stands at the watermark')
+        until(lambda: Raw(s.kafka, 'g-' + topic).committed(topic, 0)['committed_offset'] == j.hw, 5, 'the commit stands at the watermark')
     finally:
         r.stop()
 

@@ -2,7 +2,7 @@
 fetches that the bytes justify, then waits quietly, and gets the next document at once. Each consumer runs behind a tap that
 counts its fetches and knows from where they were; the position is what a client asks for next, not what it says.
 
-Field cases 1, 9, 11, 13 and 63 are reports of clients that did not. KafkaJS runs whole: the tap plays its group coordinator."""
+Field cases 1, 9, 11, 13 and 63 are reports of clients that did not."""
 import time
 
 import pytest
@@ -152,7 +152,7 @@ def single_documents_among_those_below_the_bound(j, low, high):
 @pytest.fixture(scope='module')
 def stage(tmp_path_factory):
     """A server that advertises the tap, and what was found out about each shape."""
-    tap = Tap(stand_in=True)
+    tap = Tap()
     work = tmp_path_factory.mktemp('server')
     s = Server(work / 'data', work, ('--journal-admin', '--kafka-advertise', tap.address)).start()
     tap.target = s.kafka
@@ -189,7 +189,6 @@ def play(s, tap, name):
             assert time.monotonic() < end, 'high watermark %s, not %d' % (c.list_offset(topic, 0, LATEST), hw)
             time.sleep(0.05)
     tap.clear()
-    tap.groups.clear()
     out, running = {}, {}
     try:
         for c in CLIENTS:

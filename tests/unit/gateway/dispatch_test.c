@@ -106,7 +106,7 @@ static void a_client_name_that_is_no_name_is_an_invalid_request(void **state)
 static void an_unknown_key_or_version_closes_after_the_answers_before_it(void **state)
 {
     struct harness *h = *state;
-    const int16_t keys[] = {KP_API_METADATA, 11 /* JoinGroup */, 999, -1};
+    const int16_t keys[] = {KP_API_METADATA, 24 /* AddPartitionsToTxn */, 999, -1};
     const int16_t versions[] = {14, 5, 0, 0};
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
