@@ -3,11 +3,20 @@
  * A deletion commits first and removes files after; until they are gone the name lies in `trash`,
  * so that neither a crash nor a re-creation can meet old bytes.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "journal_client/local/db.h"
+#include "journal_client/local/dir.h"
+#include "journal_client/local/journal.h"
 #include "journal_client/local/loss.h"
+#include "journal_client/local/op.h"
+#include "journal_client/local/request.h"
+#include "journal_client/local/roll.h"
+#include "journal_client/local/store_int.h"
 
 void jl_changes_free(struct jc_change *changes, size_t n)
 {

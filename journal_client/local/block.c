@@ -8,11 +8,18 @@
  * line that could be read.
  */
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "journal_client/local/block.h"
+#include "journal_client/local/frag.h"
+#include "journal_client/local/index.h"
+#include "journal_client/local/journal.h"
 #include "journal_client/local/loss.h"
+#include "journal_client/local/op.h"
+#include "journal_client/local/store_int.h"
 
 #define BACK_BYTES     4096
 #define BACK_BYTES_MAX (1u << 20)

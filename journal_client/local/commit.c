@@ -17,7 +17,15 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "journal_client/local/db.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/dir.h"
+#include "journal_client/local/frag.h"
+#include "journal_client/local/index.h"
+#include "journal_client/local/journal.h"
+#include "journal_client/local/op.h"
+#include "journal_client/local/request.h"
+#include "journal_client/local/roll.h"
+#include "journal_client/local/sha.h"
+#include "journal_client/local/store_int.h"
 
 #define GROUP_BYTES       (8u << 20)
 #define GROUP_TXNS        4096

@@ -14,13 +14,16 @@
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "journal_client/local/dir.h"
 #include "journal_client/local/loss.h"
+#include "journal_client/local/store_int.h"
 
 struct jl_db {
     sqlite3 *h;

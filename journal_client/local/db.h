@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/store_int.h"
 
 #define JL_DB_FORMAT 1
 

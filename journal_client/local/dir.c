@@ -7,13 +7,14 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/dir.h"
 
 int jl_sync_dir(const char *path)
 {

@@ -6,12 +6,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "journal_client/local/dir.h"
+#include "journal_client/local/journal.h"
 #include "journal_client/local/loss.h"
+#include "journal_client/local/store_int.h"
 
 #define PATH_BYTES 4352
 #define DEPTH_MAX  300 /* a journal's name has at most 512 bytes */

@@ -11,7 +11,11 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/dir.h"
+#include "journal_client/local/frag.h"
+#include "journal_client/local/index.h"
+#include "journal_client/local/journal.h"
+#include "journal_client/local/store_int.h"
 
 int jl_frag_new(struct jl_store *s, int64_t begin, int64_t end, struct jl_frag **out)
 {

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +15,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/writer.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/block.h"
+#include "journal_client/local/index.h"
+#include "journal_client/local/sha.h"
 
 #define SIDECAR_MAGIC   0x534c4958u /* "SLIX" */
 #define SIDECAR_VERSION 1u

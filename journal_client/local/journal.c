@@ -1,7 +1,12 @@
 /* Journal objects: identity, heads and fragments of one create revision. */
+#include "journal_client/local/journal.h"
 #include "base/assert.h"
 #include "base/mem.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/dir.h"
+#include "journal_client/local/frag.h"
+#include "journal_client/local/index.h"
+#include "journal_client/local/sha.h"
+#include "journal_client/local/store_int.h"
 
 int jl_journal_new(struct jl_store *s, int64_t id, const char *name, int64_t create_revision,
                    struct jl_journal **out)

@@ -1,7 +1,9 @@
 /* Key-values: reads on the committer thread, writes as transactions without journals. */
 #include "base/mem.h"
 #include "journal_client/local/db.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/request.h"
+#include "journal_client/local/roll.h"
+#include "journal_client/local/store_int.h"
 
 static void kv_free(struct jl_req *rq)
 {

@@ -6,12 +6,17 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "journal_client/local/db.h"
+#include "journal_client/local/dir.h"
+#include "journal_client/local/frag.h"
+#include "journal_client/local/journal.h"
+#include "journal_client/local/store_int.h"
 
 /* Of so many recorded fragments one may be missing without a word; one always. */
 #define SHARE 20

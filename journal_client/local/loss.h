@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/journal.h"
 
 /* A file in a journal's folder that has a closed fragment's name. */
 struct jl_found {

@@ -3,9 +3,11 @@
  * and looks at `canceled` first. Nothing is posted once it was cancelled, so that the executor may
  * go away after jc_cancel().
  */
+#include "journal_client/local/op.h"
 #include "base/assert.h"
 #include "base/mem.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/journal.h"
+#include "journal_client/local/store_int.h"
 
 int jl_op_new(struct jl_store *s, enum jl_op_kind kind, const struct jc_journal *j,
               struct executor *ex, struct jc_op **out)

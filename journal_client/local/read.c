@@ -5,7 +5,12 @@
  */
 #include "base/assert.h"
 #include "base/mem.h"
+#include "journal_client/local/block.h"
+#include "journal_client/local/frag.h"
+#include "journal_client/local/journal.h"
 #include "journal_client/local/loss.h"
+#include "journal_client/local/op.h"
+#include "journal_client/local/store_int.h"
 
 #define CHUNK_BYTES 131072
 

@@ -1,8 +1,11 @@
 /*
  * Requests to the committer: one queue, in order. Each is answered once, by the task inside of it.
  */
+#include "journal_client/local/request.h"
 #include "base/mem.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/journal.h"
+#include "journal_client/local/roll.h"
+#include "journal_client/local/store_int.h"
 
 int jl_req_new(struct jl_store *s, struct executor *ex, void (*answer)(struct task *t),
                struct jl_req **out)

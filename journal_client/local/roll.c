@@ -6,13 +6,22 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "journal_client/local/db.h"
+#include "journal_client/local/dir.h"
+#include "journal_client/local/frag.h"
+#include "journal_client/local/index.h"
+#include "journal_client/local/journal.h"
 #include "journal_client/local/loss.h"
+#include "journal_client/local/op.h"
+#include "journal_client/local/roll.h"
+#include "journal_client/local/sha.h"
+#include "journal_client/local/store_int.h"
 #include "journal_client/uuid.h"
 
 int64_t jl_now_ms(const struct jl_store *s)

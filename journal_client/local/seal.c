@@ -9,6 +9,10 @@
 #include "base/log.h"
 #include "base/num.h"
 #include "journal_client/local/db.h"
+#include "journal_client/local/journal.h"
+#include "journal_client/local/roll.h"
+#include "journal_client/local/sha.h"
+#include "journal_client/local/store_int.h"
 
 #define SEAL_DIGITS 15 /* of the SHA-1: what a signed 64-bit value holds */
 

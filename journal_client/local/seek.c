@@ -3,9 +3,17 @@
  * A fragment whose index cannot be made may hold anything: a seek names its blocks, and whoever
  * reads them meets the damage.
  */
+#include <string.h>
+
 #include "base/log.h"
 #include "base/mem.h"
+#include "journal_client/local/block.h"
+#include "journal_client/local/frag.h"
+#include "journal_client/local/index.h"
+#include "journal_client/local/journal.h"
 #include "journal_client/local/loss.h"
+#include "journal_client/local/op.h"
+#include "journal_client/local/store_int.h"
 #include "journal_client/uuid.h"
 
 struct seeker {

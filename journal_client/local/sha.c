@@ -3,7 +3,7 @@
 #include <openssl/evp.h>
 
 #include "base/mem.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/sha.h"
 
 struct jl_sha {
     EVP_MD_CTX *ctx;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -13,8 +14,17 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "journal_client/local/block.h"
 #include "journal_client/local/db.h"
+#include "journal_client/local/dir.h"
+#include "journal_client/local/frag.h"
+#include "journal_client/local/index.h"
+#include "journal_client/local/journal.h"
 #include "journal_client/local/loss.h"
+#include "journal_client/local/op.h"
+#include "journal_client/local/request.h"
+#include "journal_client/local/roll.h"
+#include "journal_client/local/store_int.h"
 
 #define FRAGMENT_BYTES     (INT64_C(64) << 20)
 #define HOUSEKEEPING_MS    1000

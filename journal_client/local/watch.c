@@ -4,9 +4,13 @@
  * during the callback post the other of two tasks at once, and not when the callback is over: so
  * news of a commit reach a mailbox before the commit's answer does.
  */
+#include <string.h>
+
 #include "base/log.h"
 #include "base/mem.h"
-#include "journal_client/local/local_int.h"
+#include "journal_client/local/journal.h"
+#include "journal_client/local/op.h"
+#include "journal_client/local/store_int.h"
 
 static void run_first(struct task *t);
 static void run_second(struct task *t);

@@ -9,7 +9,12 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "journal_client/local/block.h"
+#include "journal_client/local/dir.h"
 #include "journal_client/local/loss.h"
+#include "journal_client/local/op.h"
+#include "journal_client/local/roll.h"
+#include "journal_client/local/store_int.h"
 #include "tests/contract/temp_dir.h"
 
 struct local_lab {

@@ -1,0 +1,24 @@
+/*
+ * Reads of blocks, seeks and listings of fragments (block.c, seek.c), and reading from a file.
+ */
+#pragma once
+
+#include "journal_client/local/journal.h"
+
+int jl_read_block(struct jc_store *s, const struct jc_block_req *r, struct executor *ex,
+                  jc_block_fn *done, void *arg, struct jc_op **out);
+/* Fragments that one operation could not look into. Owner: its step; each is counted. */
+struct jl_opaque {
+    struct jl_frag **v;
+    size_t n;
+};
+MUST_USE int jl_opaque_add(struct jl_opaque *o, struct jl_frag *f);
+bool jl_opaque_has(const struct jl_opaque *o, const struct jl_frag *f);
+void jl_opaque_fini(struct jl_opaque *o);
+/* seek.c */
+int jl_seek(struct jc_store *s, const struct jc_seek_req *r, struct executor *ex, jc_seek_fn *done,
+            void *arg, struct jc_op **out);
+int jl_fragments(struct jc_store *s, const struct jc_journal *j, struct executor *ex,
+                 jc_fragments_fn *done, void *arg);
+/* Whole range or an error; E_CORRUPT when the file ends early. */
+MUST_USE int jl_pread_full(int fd, void *p, size_t n, int64_t at);
