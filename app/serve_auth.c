@@ -81,6 +81,7 @@ void serve_auth_make(const struct config *c, struct serve_config *out, struct co
     a->login_bytes = (size_t)c->max_login_bytes;
     a->failure_ms = c->login_failure_delay;
     a->failures = (unsigned)c->login_failures;
+    out->gw.task_fetch_rate = (size_t)c->task_fetch_rate;
     a->address_conns = (unsigned)c->max_connections_per_address;
 }
 

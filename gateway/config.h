@@ -45,6 +45,7 @@ struct gw_config {
     uint16_t advertise_port;    /* 0: that listener's port */
     struct gw_listen admin;
     struct gw_auth_opts auth;
+    size_t task_fetch_rate; /* bytes of records a second; 0: no limit */
     struct gw_tls_opts tls;
     unsigned workers;          /* >= 1 */
     unsigned load_threads;     /* threads that load and encode blocks; >= 1 */

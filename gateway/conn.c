@@ -6,6 +6,7 @@
 #include "gateway/conn.h"
 
 #include <event2/buffer.h>
+#include <event2/event.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -45,6 +46,8 @@ static void set_state(struct conn *c, enum conn_state to)
         break;
     case CONN_CLOSED:
         c->io->shut(c);
+        if (c->mute_over != NULL)
+            event_del(c->mute_over);
         LIST_REMOVE(c, link);
         c->w->conns_n--;
         c->w->input_granted -= c->granted;
@@ -113,6 +116,8 @@ void conn_fini(struct conn *c)
 {
     ASSERT(c->queue_n == 0);
     auth_conn_fini(c);
+    if (c->mute_over != NULL)
+        event_free(c->mute_over);
     evbuffer_remove_cb(c->in, note_input, c);
     evbuffer_remove_cb(c->out, note_output, c);
 }
@@ -156,7 +161,7 @@ void conn_feed(struct conn *c)
 /* Whether a budget is used up. */
 static bool full(const struct conn *c)
 {
-    return c->queue_n >= CONN_PIPELINE || auth_checking(&c->auth) ||
+    return c->queue_n >= CONN_PIPELINE || auth_checking(&c->auth) || c->muted ||
            (c->queue_n > 0 && c->w->request_bytes > WORKER_REQUEST_BYTES) ||
            c->queue_bytes > c->w->shared->config->max_request_bytes || conn_room(c) == 0;
 }
@@ -375,6 +380,37 @@ void conn_flush(struct conn *c)
     }
     settle(c);
     push(c);
+}
+
+static void on_mute_over(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn *c = arg;
+
+    (void)fd;
+    (void)what;
+    c->muted = false;
+    settle(c);
+}
+
+void conn_mute(struct conn *c, int64_t ms)
+{
+    struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+    struct timeval due;
+
+    if (c->state == CONN_CLOSED)
+        return;
+    if (c->mute_over == NULL)
+        c->mute_over = event_new(c->w->base, -1, 0, on_mute_over, c);
+    if (c->mute_over == NULL)
+        return; /* out of memory: the client was told, that has to do */
+    if (c->muted && event_pending(c->mute_over, EV_TIMEOUT, &due) != 0) {
+        struct timeval now;
+        (void)event_base_gettimeofday_cached(c->w->base, &now);
+        evutil_timeradd(&now, &tv, &now);
+        if (evutil_timercmp(&now, &due, <=))
+            return;
+    }
+    c->muted = event_add(c->mute_over, &tv) == 0;
 }
 
 void conn_finish(struct conn *c)

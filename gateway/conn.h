@@ -28,6 +28,7 @@
 
 struct evbuffer;
 struct evbuffer_cb_entry;
+struct event;
 
 #define CONN_PIPELINE 32 /* requests in flight */
 #define CONN_TURN     32 /* frames handled before other connections get their turn */
@@ -73,7 +74,9 @@ struct conn {
     STAILQ_ENTRY(conn) grave_link;
     enum conn_state state;
     bool in_turn;
-    bool in_input; /* frames are being handled: answers are sent together afterwards */
+    bool muted;              /* takes no frame until mute_over fires */
+    struct event *mute_over; /* NULL before the first time */
+    bool in_input;           /* frames are being handled: answers are sent together afterwards */
     const struct conn_io *io;
     struct conn_auth auth;
     struct evbuffer *in; /* both belong to io */
@@ -114,6 +117,8 @@ void conn_input(struct conn *c);
 void conn_output(struct conn *c);
 /* The peer closed, or the transport failed (reason: static text for the log). */
 void conn_gone(struct conn *c, const char *reason);
+/* Takes no further frame for so long (longer times of before count). */
+void conn_mute(struct conn *c, int64_t ms);
 /* Now, with all requests in flight; err names why in the log (0: no fault). */
 void conn_close(struct conn *c, int err, const char *reason);
 /* Takes no further request and closes once those in flight are answered and sent. */

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "gateway/fetch_int.h"
 #include "gateway/metrics.h"
+#include "gateway/quota.h"
 #include "gateway/topics.h"
 
 /* --- parts --- */
@@ -470,6 +471,7 @@ void fetch_answer(struct fetch *f)
         fetch_refuse(f, E_NOMEM);
         return;
     }
+    resp->throttle_time_ms = quota_fetch(rq, resp);
     if (f->session != NULL) {
         resp->session_id = fetch_session_id(f->session);
         for (size_t i = 0; i < n; i++)

@@ -26,6 +26,7 @@
 #include "gateway/groups/groups.h"
 #include "gateway/listener.h"
 #include "gateway/metrics.h"
+#include "gateway/quota.h"
 #include "gateway/tls.h"
 #include "gateway/view_build.h"
 #include "gateway/worker.h"
@@ -469,6 +470,8 @@ static int start(struct gateway *gw, char *why, size_t why_bytes)
                             &gw->shared.cache)) < 0 ||
         (err = jobpool_new(config->load_threads, "ingest", &gw->jobs)) < 0 ||
         (err = gw_auth_new(&config->auth, gw->shared.clock, &gw->shared.auth)) < 0 ||
+        (config->task_fetch_rate > 0 &&
+         (err = quotas_new(config->task_fetch_rate, &gw->shared.quotas)) < 0) ||
         (err = start_groups(gw, why, why_bytes)) < 0 || (err = start_workers(gw)) < 0)
         return err;
     const struct view_build_opts opts = {.store = gw->shared.store,
@@ -612,6 +615,7 @@ void gateway_free(struct gateway *gw)
     groups_free(gw->shared.groups);
     gw_auth_free(gw->shared.auth);
     tls_server_free(gw->shared.tls);
+    quotas_free(gw->shared.quotas);
     if (gw->mb_ready)
         mailbox_fini(&gw->mb);
     mem_free(gw->drained);

@@ -272,3 +272,8 @@ void request_advertised(const struct request *rq, const char **host, uint16_t *p
     *host = rq->conn->advertise_host;
     *port = rq->conn->advertise_port;
 }
+
+void request_mute(struct request *rq, int64_t ms)
+{
+    conn_mute(rq->conn, ms);
+}

@@ -88,6 +88,8 @@ void request_starve(struct request *rq, void (*fed)(struct request *rq));
  * answered now rather than wait for something. Call it when about to wait: it counts what rq holds
  * by now. */
 bool request_may_wait(struct request *rq);
+/* No further request of this connection is read for so long. */
+void request_mute(struct request *rq, int64_t ms);
 /* Address that this client should be told to connect to. */
 void request_advertised(const struct request *rq, const char **host, uint16_t *port);
 

@@ -35,6 +35,7 @@ struct gw_shared {
     struct jobpool *loads;  /* block loads and encoding */
     struct gw_auth *auth;   /* NULL in tests without logins */
     struct tls_server *tls; /* NULL: there is no TLS */
+    struct quotas *quotas;  /* NULL: no task is limited */
     const struct clock *clock;
     const char *cluster_id;
     const char *advertise_host; /* resolved: never NULL once listening */

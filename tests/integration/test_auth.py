@@ -406,3 +406,49 @@ def test_33_another_task_or_mechanism_is_no_renewal(make_server, catalog):
         handshake(c, 'PLAIN')
         c.start(METADATA, 9, topics=None)
         assert c.closed()
+
+
+# --- limits -------------------------------------------------------------------------------------------------------
+
+def test_a_task_that_fetches_too_fast_is_throttled_and_others_are_not(make_server, catalog):
+    s = serve(make_server, catalog({'fast': ('s', {'o': 'c'}), 'calm': ('s', {'p': 'c'})}), '--task-fetch-rate', '200KiB')
+    s.publish('c', [{'id': i, 'text': 'x' * 1000} for i in range(500)])
+    with Conn(s.kafka) as a, Conn(s.kafka) as b, Conn(s.kafka) as c:
+        for conn in (a, b):
+            login(conn, 'fast', 's')
+        login(c, 'calm', 's')
+        asked = a.fetch_start('o', {0: 0}, version=11, partition_max_bytes=300 << 10)
+        r = a.finish(FETCH, 11, asked)
+        took = len(r['responses'][0]['partitions'][0]['records'])
+        owed = r['throttle_time_ms']
+        assert took > 200 << 10 and abs(owed - (took - (200 << 10)) * 1000 / (200 << 10)) < 60
+        t = time.monotonic()
+        a.api_versions()    # muted: read only then
+        assert abs(time.monotonic() - t - owed / 1000) < 0.4
+        r = b.finish(FETCH, 11, b.fetch_start('o', {0: 0}, version=11, partition_max_bytes=100 << 10))
+        assert r['throttle_time_ms'] > 0    # one rate for all its connections
+        t = time.monotonic()
+        assert c.finish(FETCH, 11, c.fetch_start('p', {0: 0}, version=11, partition_max_bytes=100 << 10))['throttle_time_ms'] == 0
+        assert time.monotonic() - t < 0.5
+    assert s.metrics()['sluice_fetch_throttled_total'] == 2
+
+
+def test_an_address_has_only_so_many_connections(make_server, catalog):
+    s = serve(make_server, catalog({'t': ('s', {'o': 'c'})}), '--max-connections-per-address', '3')
+    conns = [Conn(s.kafka) for _ in range(3)]
+    for c in conns:
+        c.api_versions()
+    with Conn(s.kafka) as c:
+        assert c.closed()
+    conns.pop().close()
+    end = time.monotonic() + 5
+    while True:    # the place is free once the server saw the end
+        try:
+            with Conn(s.kafka) as c:
+                c.api_versions()
+            break
+        except (Closed, OSError):
+            assert time.monotonic() < end
+    for c in conns:
+        c.close()
+    assert 'listener.address_full' in s.log.read_text()

@@ -11,7 +11,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  *   LabClient times BOOTSTRAP TOPIC MS...       offsetsForTimes: a line "partition time offset timestamp|none" each
  *   LabClient seek BOOTSTRAP TOPIC PARTITION OFFSET...  the first record after each seek: "offset first-offset|none"
  *   LabClient ends BOOTSTRAP TOPIC              "partition beginning end lag-after-reading"
- * LAB_DUMP=FILE: one line a record, see py/consume.py. LAB_X="k=v k=v": consumer properties.
+ *   LabClient loop BOOTSTRAP TOPIC SECONDS      reads on for so long; "records N" at the end
+ * LAB_DUMP=FILE: one line a record, see py/consume.py. LAB_X="k=v k=v": consumer properties; LAB_CONFIG=FILE: more of them.
  */
 public class LabClient {
     static KafkaConsumer<byte[], byte[]> consumer(String bootstrap) {
@@ -25,6 +26,13 @@ public class LabClient {
         if (x != null)
             for (String kv : x.trim().split("\\s+"))
                 if (kv.contains("=")) p.put(kv.substring(0, kv.indexOf('=')), kv.substring(kv.indexOf('=') + 1));
+        String config = System.getenv("LAB_CONFIG");
+        if (config != null)
+            try (var r = new java.io.FileReader(config)) {
+                p.load(r);
+            } catch (java.io.IOException e) {
+                throw new RuntimeException(e);
+            }
         return new KafkaConsumer<>(p, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
@@ -75,6 +83,13 @@ public class LabClient {
                     long[] r = readAll(c, tps, dump);
                     double s = (System.nanoTime() - t0) / 1e9;
                     System.out.printf("java direct records=%d bytes=%d secs=%.3f%n", r[0], r[1], s);
+                    break;
+                }
+                case "loop": {
+                    c.seekToBeginning(tps);
+                    long n = 0, until = System.nanoTime() + Long.parseLong(a[3]) * 1_000_000_000L;
+                    while (System.nanoTime() < until) n += c.poll(Duration.ofMillis(200)).count();
+                    System.out.println("records " + n);
                     break;
                 }
                 case "times":

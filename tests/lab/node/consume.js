@@ -34,18 +34,24 @@ const done = (ver, stop) => { const iv = setInterval(async () => {
     process.exit(n ? 0 : 1);
   }
 }, 50); };
+// LAB_LOGIN as in py/consume.py, for KafkaJS.
+const W = JSON.parse(process.env.LAB_LOGIN || '{}');
+const read = (f) => f && fs.readFileSync(f, 'utf8');
+const ssl = W.ca ? { ca: [read(W.ca)], cert: read(W.cert), key: read(W.key) } : undefined;
+const sasl = !W.mechanism ? undefined : W.mechanism === 'OAUTHBEARER' ? { mechanism: 'oauthbearer', oauthBearerProvider: async () => ({ value: W.password }) } :
+  { mechanism: W.mechanism.toLowerCase(), username: W.user, password: W.password };
 const ver = (m) => JSON.parse(fs.readFileSync(LAB + '/node/node_modules/' + m + '/package.json')).version;
 (async () => {
   if (lib === 'kafkajs') {
     const { Kafka, logLevel } = req('kafkajs');
-    const c = new Kafka({ clientId: 'lab-kafkajs', brokers: [b], logLevel: process.env.V ? logLevel.DEBUG : logLevel.ERROR }).consumer({ groupId: group, ...(session ? { sessionTimeout: session, heartbeatInterval: session / 6, rebalanceTimeout: session } : {}) });
+    const c = new Kafka({ clientId: 'lab-kafkajs', brokers: [b], ssl, sasl, logLevel: process.env.V ? logLevel.DEBUG : logLevel.ERROR }).consumer({ groupId: group, ...(session ? { sessionTimeout: session, heartbeatInterval: session / 6, rebalanceTimeout: session } : {}) });
     await c.connect(); await c.subscribe({ topic, fromBeginning: true });
     await c.run({ ...(session ? { autoCommitInterval: session / 6 } : {}), eachBatch: async ({ batch }) => { for (const m of batch.messages) seen(m.key, m.value, batch.partition, m.offset, m.timestamp); } });
     done(ver('kafkajs'), () => c.disconnect());
   } else if (lib === 'kafkajs-direct') {
     const { createLogger, LEVELS } = req('kafkajs/src/loggers'), Cluster = req('kafkajs/src/cluster'), Batch = req('kafkajs/src/consumer/batch');
     const c = new Cluster({ logger: createLogger({ level: LEVELS.ERROR, logCreator: req('kafkajs/src/loggers/console') }), socketFactory: req('kafkajs/src/network/socketFactory')(),
-      brokers: () => [b], clientId: 'lab-kafkajs', connectionTimeout: 5000, authenticationTimeout: 5000, reauthenticationThreshold: 10000, requestTimeout: 30000,
+      brokers: () => [b], ssl, sasl, clientId: 'lab-kafkajs', connectionTimeout: 5000, authenticationTimeout: 5000, reauthenticationThreshold: 10000, requestTimeout: 30000,
       enforceRequestTimeout: true, metadataMaxAge: 300000, retry: { retries: 3 }, allowAutoTopicCreation: false, maxInFlightRequests: null, isolationLevel: 1, offsets: new Map() });
     await c.connect(); await c.addTargetTopic(topic);
     const ids = c.findTopicPartitionMetadata(topic).map((p) => p.partitionId);

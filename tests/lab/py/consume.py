@@ -2,8 +2,10 @@
 """Lab consumer in Python. consume.py LIB [-b HOST:PORT] [-t TOPIC] [-m group|next|direct] [-g GROUP] [-n MAX] [-X k=v]
 LIB: confluent | kafka-python | aiokafka. Prints one line with counts and rates; exit 1 if nothing came in 40 s.
 LAB_DUMP=FILE: one line a record: partition, offset, timestamp, key and value in base64 ("-" is null, "=" is empty).
+LAB_LOGIN: JSON, how to log in: {"mechanism": "PLAIN|SCRAM-SHA-256|SCRAM-SHA-512|OAUTHBEARER", "user", "password" (the token, for
+OAUTHBEARER), "ca", "cert", "key": PEM files}; without mechanism no SASL, without ca no TLS.
 LAB_IDLE_MS: silence after which the run ends (default 3000). LAB_FLUSH=1: each record is written at once."""
-import argparse, asyncio, base64, os, sys, time, resource
+import argparse, asyncio, base64, json, os, sys, time, resource
 
 ap = argparse.ArgumentParser()
 ap.add_argument('lib'); ap.add_argument('-b', default='127.0.0.1:9092'); ap.add_argument('-t', default='hello')
@@ -37,9 +39,46 @@ def fin(ver, count, nbytes, last):
     sys.stdout.flush()
     os._exit(0 if count else 1)
 
+W = json.loads(os.environ.get('LAB_LOGIN') or '{}')
+PROTOCOL = ('SASL_' if W.get('mechanism') else '') + ('SSL' if W.get('ca') else 'PLAINTEXT')
+BEARER = W.get('mechanism') == 'OAUTHBEARER'
+
+def login_python():    # kafka-python and aiokafka
+    if not W: return {}
+    kw = {'security_protocol': PROTOCOL}
+    if W.get('mechanism'): kw.update(sasl_mechanism=W['mechanism'])
+    if W.get('mechanism') and not BEARER: kw.update(sasl_plain_username=W['user'], sasl_plain_password=W['password'])
+    if BEARER:
+        import importlib
+        base = importlib.import_module('aiokafka.abc' if a.lib == 'aiokafka' else 'kafka.net.sasl.oauth').AbstractTokenProvider
+        class Provider(base):
+            if a.lib == 'aiokafka':
+                async def token(self): return W['password']
+            else:
+                def token(self): return W['password']
+        kw.update(sasl_oauth_token_provider=Provider())
+    if W.get('ca') and a.lib == 'aiokafka':
+        import ssl
+        kw['ssl_context'] = ssl.create_default_context(cafile=W['ca'])
+        if W.get('cert'): kw['ssl_context'].load_cert_chain(W['cert'], W['key'])
+    elif W.get('ca'):
+        kw.update(ssl_cafile=W['ca'])
+        if W.get('cert'): kw.update(ssl_certfile=W['cert'], ssl_keyfile=W['key'])
+    return kw
+
+def login_confluent():
+    if not W: return {}
+    d = {'security.protocol': PROTOCOL}
+    if W.get('mechanism'): d['sasl.mechanisms'] = W['mechanism']
+    if BEARER: d['oauth_cb'] = lambda _: (W['password'], time.time() + 50)
+    elif W.get('mechanism'): d.update({'sasl.username': W['user'], 'sasl.password': W['password']})
+    if W.get('ca'): d['ssl.ca.location'] = W['ca']
+    if W.get('cert'): d.update({'ssl.certificate.location': W['cert'], 'ssl.key.location': W['key']})
+    return d
+
 if a.lib == 'confluent':
     import confluent_kafka as ck
-    conf = {'bootstrap.servers': a.b, 'group.id': grp, 'client.id': cid, 'auto.offset.reset': 'earliest', **X}
+    conf = {'bootstrap.servers': a.b, 'group.id': grp, 'client.id': cid, 'auto.offset.reset': 'earliest', **login_confluent(), **X}
     if a.m == 'next': conf['group.protocol'] = 'consumer'
     if a.v: conf['debug'] = 'protocol,cgrp,feature,topic,metadata,fetch'
     c = ck.Consumer(conf)
@@ -65,7 +104,7 @@ if a.lib == 'confluent':
 
 elif a.lib == 'kafka-python':
     import kafka
-    kw = dict(bootstrap_servers=a.b, client_id=cid, auto_offset_reset='earliest')
+    kw = dict(bootstrap_servers=a.b, client_id=cid, auto_offset_reset='earliest', **login_python())
     for k, v in X.items(): kw[k] = int(v) if v.lstrip('-').isdigit() else v
     if a.m == 'next': kw['group_protocol'] = 'consumer'
     if a.m == 'direct':
@@ -88,7 +127,7 @@ elif a.lib == 'aiokafka':
     import aiokafka
     async def main():
         global n, by, last
-        kw = dict(bootstrap_servers=a.b, client_id=cid, auto_offset_reset='earliest')
+        kw = dict(bootstrap_servers=a.b, client_id=cid, auto_offset_reset='earliest', **login_python())
         for k, v in X.items(): kw[k] = int(v) if v.lstrip('-').isdigit() else v
         c = aiokafka.AIOKafkaConsumer(*([] if a.m == 'direct' else [a.t]), group_id=None if a.m == 'direct' else grp, **kw)
         await c.start()

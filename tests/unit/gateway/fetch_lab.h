@@ -142,6 +142,12 @@ const struct gw_task *request_task(const struct request *rq)
     return gw_view_principal(rq->w->view, lab_principal);
 }
 
+void request_mute(struct request *rq, int64_t ms)
+{
+    (void)rq;
+    (void)ms;
+}
+
 void request_advertised(const struct request *rq, const char **host, uint16_t *port)
 {
     (void)rq;

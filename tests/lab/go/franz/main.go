@@ -32,7 +32,7 @@ func main() {
 	ranged := flag.Bool("range", false, "the range balancer, which all clients share (default: cooperative-sticky)")
 	disableSess := flag.Bool("nosession", false, "disable fetch sessions")
 	flag.Parse()
-	opts := []kgo.Opt{kgo.SeedBrokers(strings.Split(*b, ",")...), kgo.ClientID(*id)}
+	opts := append(login(), kgo.SeedBrokers(strings.Split(*b, ",")...), kgo.ClientID(*id))
 	if *debug {
 		opts = append(opts, kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelDebug, nil)))
 	}
