@@ -104,6 +104,10 @@ void classic_try_complete(struct group *g, int64_t now_ms, struct group_out *out
 /* Takes m out, its waits are answered with 25, and does what follows from it. */
 void classic_remove(struct group *g, struct classic_member *m, int64_t now_ms,
                     struct group_out *out);
+/* group_ops.tick */
+int64_t classic_tick(struct group *g, int64_t now_ms, struct group_out *out);
+/* A new generation: topics that rose before it are no matter. */
+void classic_forget_raised(struct classic *c);
 /* The topics of a member's subscription, by the consumer protocol (pure; classic_topics.c). True:
  * topic is one of them, or the bytes are not a subscription. */
 bool classic_subscription_has(struct span metadata, struct span topic);

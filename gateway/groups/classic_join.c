@@ -2,6 +2,8 @@
  * JoinGroup of the classic protocol: who may come in, as whom, and whether that needs a rebalance.
  * Pure; memory is taken before anything changes.
  */
+#include <string.h>
+
 #include "gateway/groups/classic_int.h"
 
 struct joining {
@@ -158,6 +160,12 @@ static void join_known(const struct joining *j)
     }
 }
 
+/* Names are kept as texts. */
+static bool has_nul(struct span s)
+{
+    return s.n > 0 && memchr(s.p, 0, s.n) != NULL;
+}
+
 static int16_t check(const struct joining *j)
 {
     const struct classic *c = j->g->classic;
@@ -167,10 +175,12 @@ static int16_t check(const struct joining *j)
     if (ev->session_ms < j->g->limits->min_session_ms ||
         ev->session_ms > j->g->limits->max_session_ms)
         return KE_INVALID_SESSION_TIMEOUT;
-    if (ev->protocol_type.n == 0 || ev->protocols_n == 0)
+    if (has_nul(ev->instance_id))
+        return KE_INVALID_REQUEST;
+    if (ev->protocol_type.n == 0 || has_nul(ev->protocol_type) || ev->protocols_n == 0)
         return KE_INCONSISTENT_GROUP_PROTOCOL;
     for (size_t i = 0; i < ev->protocols_n; i++) {
-        if (ev->protocols[i].name.n == 0)
+        if (ev->protocols[i].name.n == 0 || has_nul(ev->protocols[i].name))
             return KE_INCONSISTENT_GROUP_PROTOCOL;
     }
     if (c->members_n == 0)

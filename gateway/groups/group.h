@@ -24,8 +24,9 @@ struct group;
 struct group_call;
 struct groups;
 
-#define GROUP_MAX_BYTES ((size_t)64 * 1024 * 1024)
-#define GROUP_NEVER     INT64_MAX /* no deadline */
+#define GROUP_MAX_BYTES                                                                            \
+    ((size_t)32 * 1024 * 1024) /* a leader's answer must fit the arena of a request */
+#define GROUP_NEVER INT64_MAX  /* no deadline */
 
 /* Limits that the kinds keep; from the settings, immutable. */
 struct group_limits {

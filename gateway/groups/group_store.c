@@ -42,6 +42,9 @@ enum statement {
     ST_N,
 };
 
+static const char delete_offset[] = "DELETE FROM offsets WHERE task = ?1 AND name = ?2"
+                                    " AND topic = ?3 AND partition = ?4 AND epoch = ?5";
+
 static const char *const sql[ST_N] = {
     [ST_BEGIN] = "BEGIN IMMEDIATE",
     [ST_COMMIT] = "COMMIT",
@@ -50,8 +53,7 @@ static const char *const sql[ST_N] = {
     [ST_DELETE_GROUP] = "DELETE FROM groups WHERE task = ?1 AND name = ?2",
     [ST_DELETE_OFFSETS] = "DELETE FROM offsets WHERE task = ?1 AND name = ?2",
     [ST_PUT_OFFSET] = "INSERT OR REPLACE INTO offsets VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-    [ST_DELETE_OFFSET] = "DELETE FROM offsets WHERE task = ?1 AND name = ?2 AND topic = ?3"
-                         " AND partition = ?4 AND epoch = ?5",
+    [ST_DELETE_OFFSET] = delete_offset,
 };
 
 struct group_store {

@@ -1,6 +1,6 @@
 /*
  * Whatever bytes a client sends: frame reader, header, decoder, dispatch and every handler, over a
- * store with two topics. The first byte of the input chooses:
+ * store with two topics and a coordinator of groups. The first byte of the input chooses:
  *   even  the rest is one frame; its length is put in front
  *   odd   the rest is the stream as it stands, in pieces of (byte / 2) + 1 bytes
  * Checked: nothing crashes or leaks, output is whole frames, and the answer to a single frame
@@ -11,6 +11,7 @@
 #include "tests/unit/gateway/plain_asserts.h"
 
 #include "base/log.h"
+#include "gateway/groups/groups_int.h"
 #include "tests/unit/gateway/harness.h"
 
 static struct harness h;
@@ -33,7 +34,30 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
         fake_append(h.fs, b, "{\"n\":2}\n\n");
     }
     harness_settle(&h);
+    const struct groups_opts opts = {
+        .clock = &h.clock,
+        .limits = {.min_session_ms = 1,
+                   .max_session_ms = INT32_MAX,
+                   .max_rebalance_ms = INT32_MAX,
+                   .max_members = 8,
+                   .max_bytes = 100000},
+        .retention_ms = 1000,
+        .max_groups = 16,
+    };
+    char why[100] = "";
+    ASSERT(groups_open(&opts, &h.shared.groups, why, sizeof why) == 0);
+    ASSERT(groups_post_view(h.shared.groups, h.w.view) == 0);
     return 0;
+}
+
+/* Time passes, so that groups end, and what was parked is answered. */
+static void run_groups(int64_t ms)
+{
+    h.now_ms += ms;
+    h.wall_ns += ms * 1000000;
+    do {
+        (void)groups_turn(h.shared.groups);
+    } while (mailbox_drain(&h.w.mb) > 0);
 }
 
 /* What a single frame asked for, as far as we would answer it. */
@@ -93,6 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t at = 1; at < size && mc->conn.state == CONN_READING; at += piece)
             mem_conn_feed(mc, data + at, size - at < piece ? size - at : piece);
     }
+    run_groups(0);
     for (int i = 0; i < 3 && mc->conn.state != CONN_CLOSED && mc->conn.queue_n > 0; i++)
         mailbox_wait(&h.w.mb, 1); /* a block may be loading */
     check_output(mc, single, key, version);
@@ -100,6 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     harness_turns(&h);
     ASSERT(gone);
     harness_settle(&h);
+    run_groups((int64_t)(size % 50));
     arena_reset(&h.arena);
     return 0;
 }
