@@ -223,17 +223,22 @@ SSL *tls_server_kafka(struct tls_server *ts)
     return server_side(ts, true);
 }
 
-struct bufferevent *tls_server_http(struct event_base *base, void *ts)
+struct bufferevent *tls_server_accepted(void *ts, struct event_base *base, int fd)
 {
     SSL *ssl = server_side(ts, false);
 
     if (ssl == NULL)
         return NULL;
     struct bufferevent *bev = bufferevent_openssl_socket_new(
-        base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
+        base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
     if (bev == NULL)
         SSL_free(ssl);
     else /* HTTP says itself where a message ends */
         bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
     return bev;
+}
+
+struct bufferevent *tls_server_http(struct event_base *base, void *ts)
+{
+    return tls_server_accepted(ts, base, -1);
 }

@@ -70,6 +70,9 @@ const struct gw_tls_opts *tls_server_opts(const struct tls_server *ts);
 SSL *tls_server_kafka(struct tls_server *ts);
 /* For evhttp_set_bevcb with ts as its argument. */
 struct bufferevent *tls_server_http(struct event_base *base, void *ts);
+/* The same for a socket that was accepted, which it then owns; a transport of http_server.h. NULL:
+ * out of memory, the socket is untouched. */
+struct bufferevent *tls_server_accepted(void *ts, struct event_base *base, int fd);
 
 /* The task that the client's certificate names, appended to w, and the seconds for which it is
  * still valid. E_NOTFOUND: no certificate. E_DENIED: no rule fits. */

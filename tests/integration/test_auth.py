@@ -1,8 +1,7 @@
 """Logins over SASL, byte by byte: order of requests, mechanisms, refusals that tell nothing, sessions and their end, tokens
 that are rotated. The numbers in names are those of the field reports (33, 35, 37)."""
-import re
+import signal
 import statistics
-import subprocess
 import time
 
 import pytest
@@ -406,6 +405,52 @@ def test_33_another_task_or_mechanism_is_no_renewal(make_server, catalog):
         handshake(c, 'PLAIN')
         c.start(METADATA, 9, topics=None)
         assert c.closed()
+
+
+# --- tokens that are rotated --------------------------------------------------------------------------------------
+
+def works(server, user, password, mechanism='PLAIN'):
+    with Conn(server.kafka) as c:
+        try:
+            login(c, user, password, mechanism)
+            return True
+        except Refused as e:
+            assert (e.error, e.text) == (58, REFUSED)
+            return False
+
+
+@pytest.mark.parametrize('hashed', [False, True])
+def test_a_token_is_rotated_without_an_interruption(make_server, catalog, until, hashed):
+    def stored(text, like=None):
+        if not hashed:
+            return text
+        return run_cli(['token', 'hash'] + (['--like', like] if like else []), stdin=text.encode()).stdout.decode().strip()
+    old = stored('old')
+    new = stored('new', old if hashed else None)
+    s = serve(make_server, catalog({'t': (old, {'o': 'c'}), 'x': ('s', {'p': 'c'})}))
+    for m in ('PLAIN', 'SCRAM-SHA-256'):
+        assert works(s, 't', 'old', m) and not works(s, 't', 'new', m)
+    with Conn(s.kafka) as live:
+        login(live, 't', 'old')
+        catalog({'t': ([new, old], {'o': 'c'}), 'x': ('s', {'p': 'c'})})    # both
+        until(lambda: works(s, 't', 'new'), 15)
+        for m in ('PLAIN', 'SCRAM-SHA-256'):
+            assert works(s, 't', 'old', m) and works(s, 't', 'new', m), m
+        catalog({'t': (new, {'o': 'c'}), 'x': ('s', {'p': 'c'})})
+        s.proc.send_signal(signal.SIGHUP)
+        until(lambda: not works(s, 't', 'old'), 15)
+        for m in ('PLAIN', 'SCRAM-SHA-256'):
+            assert works(s, 't', 'new', m) and not works(s, 't', 'old', m)
+        assert topics_of(live) == {'o'}    # until its lifetime is over
+        handshake(live, 'PLAIN')
+        with pytest.raises(Refused):    # and is not renewed by what is gone
+            plain(live, 't', 'old')
+        assert live.closed()
+    with Conn(s.kafka) as live:
+        login(live, 't', 'new')
+        catalog({'x': ('s', {'p': 'c'})})    # the task goes, and its connections
+        assert live.closed(15)
+    assert works(s, 'x', 's') and not works(s, 't', 'new')
 
 
 # --- limits -------------------------------------------------------------------------------------------------------

@@ -2,17 +2,15 @@
 import json
 import os
 import re
-import shutil
-import socket
+import signal
 import ssl
 import subprocess
 import time
 
 import pytest
 
-from auth_lab import Certificates, Refused, jwt, login, write_catalog
+from auth_lab import Certificates, login, write_catalog
 from kafka_raw import METADATA, Closed, Conn
-from sluice import SANITIZER_ENV
 from test_auth import AT_ONCE, topics_of
 
 
@@ -213,6 +211,14 @@ def test_a_new_certificate_is_taken_and_a_bad_one_is_not(make_server, tmp_path, 
     assert s.metrics()['sluice_tls_reloads_total'] >= 1
     assert s.metrics()['sluice_tls_certificate_expires_seconds'] > time.time()
     assert 'tls.reload_failed' in s.log.read_text()
+
+
+def test_sighup_loads_the_certificate(make_server, tmp_path, certs, until):
+    s = make_server('--tls-cert', certs.pem('server'), '--tls-key', certs.key('server'), start=False)
+    s.listen = 'tls://127.0.0.1:0'
+    s.start()
+    s.proc.send_signal(signal.SIGHUP)
+    until(lambda: s.metrics()['sluice_tls_reloads_total'] == 1, 10)
 
 
 # --- certificates of clients --------------------------------------------------------------------------------------
