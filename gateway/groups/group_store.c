@@ -96,8 +96,8 @@ static int err_of(int rc)
 
 static int failed(struct group_store *s, int rc, const char *what)
 {
-    log_event(LOG_ERROR, "groups.database", LF_STR("what", what),
-              LF_STR("text", sqlite3_errmsg(s->db)), LF_INT("code", rc));
+    log_peer(LOG_ERROR, "groups.database", LF_STR("what", what),
+             LF_STR("text", sqlite3_errmsg(s->db)), LF_INT("code", rc));
     return err_of(rc);
 }
 

@@ -64,7 +64,7 @@ static void row_written(struct group_write *w)
     groups_written(gs, g);
     g->row_writing = false;
     if (w->err < 0) {
-        log_event(LOG_ERROR, "groups.not_stored", LF_STR("group", g->id), LF_ERR(w->err));
+        log_peer(LOG_ERROR, "groups.not_stored", LF_STR("group", g->id), LF_ERR(w->err));
         release_held(g, w->err);
         g->row_retry_ms = groups_now_ms(gs) + GROUP_ROW_RETRY_MS;
     } else {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "gateway/groups/classic.h"
 
@@ -181,8 +182,11 @@ int groups_make(struct groups *gs, const char *task, struct span id, struct grou
     struct groups_count *count = count_of(gs, task);
     if (count == NULL || heap_reserve(gs) < 0)
         return E_NOMEM;
-    if (count->n >= gs->opts.max_groups)
+    if (count->n >= gs->opts.max_groups) {
+        log_peer(LOG_WARN, "groups.full", LF_STR("task", task),
+                 LF_UINT("max", gs->opts.max_groups));
         return E_LIMIT;
+    }
     if ((g = new_group(gs, task, id)) == NULL)
         return E_NOMEM;
     if (keymap_put(&gs->table, key_of(g), g) < 0) {

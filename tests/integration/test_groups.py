@@ -213,6 +213,23 @@ def test_an_answered_commit_survives_kill_9(make_server):
     assert Raw(s.kafka, 'g0').join('t')['generation_id'] > j1
 
 
+def test_a_stop_lets_waiting_members_go(make_server):
+    """Who waits in a join is answered at once, and finds the group again after the restart."""
+    s = make_server(*SERVER_FLAGS)
+    fill(s, 't')
+    a, b = Raw(s.kafka, 'g'), Raw(s.kafka, 'g')
+    j = a.join('t')
+    a.sync(1, j['member_id'], [(j['member_id'], b'')])
+    b.join_start('t', rebalance=60000)
+    time.sleep(0.3)
+    took = s.stop()
+    assert b.join_finish()['error_code'] == 15
+    assert took < 5
+    s.start()
+    j = Raw(s.kafka, 'g').join('t')
+    assert (j['error_code'], len(j['members'])) == (0, 1) and j['generation_id'] > 1
+
+
 def test_a_connect_group_has_its_own_protocol(srv, topic):
     g = Raw(srv.kafka, topic)
     j = g.join(topic, kind='connect', protocol='sessioned')
