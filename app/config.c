@@ -320,7 +320,8 @@ void config_unknown_env(char *const *environment, void (*report)(const char *nam
             continue;
         memcpy(name, *environment, n);
         name[n] = '\0';
-        known = strcmp(name, "SLUICE_ADMIN") == 0 || strcmp(name, "SLUICE_CONFIG") == 0;
+        known = strcmp(name, "SLUICE_ADMIN") == 0 || strcmp(name, "SLUICE_ADMIN_CA") == 0 ||
+                strcmp(name, "SLUICE_CONFIG") == 0;
         for (size_t i = 0; !known && i < config_settings_n; i++) {
             if (config_settings[i].group != NULL)
                 continue;

@@ -44,11 +44,15 @@ static void set_options(struct transfer *t, const char *url, struct curl_slist *
 {
     const struct http_rq *rq = t->rq;
     CURL *c = t->curl;
+    /* nothing of this program changes the environment */
+    const char *ca = getenv("SLUICE_ADMIN_CA"); /* NOLINT(concurrency-mt-unsafe) */
 
     (void)curl_easy_setopt(c, CURLOPT_URL, url);
     (void)curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     (void)curl_easy_setopt(c, CURLOPT_PROXY, "");
     (void)curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+    if (ca != NULL && ca[0] != '\0')
+        (void)curl_easy_setopt(c, CURLOPT_CAINFO, ca);
     (void)curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, 10000L);
     if (rq->on_bytes == NULL)
         (void)curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, 300000L);

@@ -102,8 +102,8 @@ int auth_conn_certificate(struct conn *c, struct span task, int64_t left_s)
         return E_NOMEM;
     c->auth.expires_ms = now_ms(c) + left_s * 1000;
     metric_add(M_LOGINS, 1);
-    log_event(LOG_INFO, "login.done", LF_STR("peer", c->peer), LF_STR("task", c->auth.principal),
-              LF_STR("mechanism", "certificate"));
+    log_peer(LOG_INFO, "login.done", LF_STR("peer", c->peer), LF_STR("task", c->auth.principal),
+             LF_STR("mechanism", "certificate"));
     return 0;
 }
 
@@ -292,8 +292,8 @@ static void succeed(struct login *l)
     a->deadline_ms = 0;
     a->expires_ms = lifetime > 0 ? now_ms(c) + lifetime : 0;
     metric_add(a->again ? M_LOGINS_AGAIN : M_LOGINS, 1);
-    log_event(a->again ? LOG_DEBUG : LOG_INFO, "login.done", LF_STR("peer", c->peer),
-              LF_STR("task", a->principal), LF_STR("mechanism", sasl_name(a->mechanism)));
+    log_peer(a->again ? LOG_DEBUG : LOG_INFO, "login.done", LF_STR("peer", c->peer),
+             LF_STR("task", a->principal), LF_STR("mechanism", sasl_name(a->mechanism)));
     reply_token(rq, span_of(l->answer.b == NULL ? NULL : l->answer.b->data, wr_len(&l->answer)),
                 lifetime);
 }

@@ -37,7 +37,7 @@ void stream_watch(struct stream *s)
         event_add(s->readable, NULL); /* memory for it was taken by the first add */
     else if (!want && have)
         event_del(s->readable);
-    if (want && s->ssl != NULL && SSL_has_pending(s->ssl) == 1)
+    if (want && s->ssl != NULL && SSL_pending(s->ssl) > 0)
         event_active(s->readable, EV_READ, 0); /* the socket does not tell of what TLS holds */
 }
 

@@ -100,7 +100,7 @@ def test_a_slow_reader_gets_every_byte(server, certs):
             r = c.finish(1, 11, a)
             got.append(r['responses'][0]['partitions'][0]['records'])
         whole = max(got, key=len)
-        assert len(whole) > 900000 and all(g and whole.startswith(g) for g in got)    # some have less room
+        assert len(whole) > 300000 and all(g and whole.startswith(g) for g in got)    # some have less room
 
 
 def test_requests_dribbled_byte_by_byte(server, certs):
@@ -109,6 +109,28 @@ def test_requests_dribbled_byte_by_byte(server, certs):
         for b in framed(encode_request(SASL_HANDSHAKE, 1, {'mechanism': 'PLAIN'}, 1)):
             c.s.sendall(bytes([b]))
         assert c.finish(SASL_HANDSHAKE, 1, 1)['error_code'] == 0
+
+
+def test_half_a_record_costs_nothing_but_waiting(server, certs):
+    """In the handshake, and behind it."""
+    proxy = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with Conn(server.kafka) as c, Conn(server.kafka) as d:
+        c.s.sendall(b'\x16\x03\x01\x02\0half')
+        tls = context(certs).wrap_bio(*proxy, server_hostname='localhost')
+        while True:
+            try:
+                tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                d.s.sendall(proxy[1].read())
+                proxy[0].write(d.s.recv(65536))
+        d.s.sendall(proxy[1].read())
+        tls.write(b'\0' * 100)
+        d.s.sendall(proxy[1].read()[:60])
+        time.sleep(0.3)
+        before = server.cpu()
+        time.sleep(1)
+        assert server.cpu() - before < 0.2
 
 
 # --- what is not spoken -------------------------------------------------------------------------------------------
@@ -184,6 +206,15 @@ def test_start_is_refused_when_the_certificate_does_not_fit(make_server, tmp_pat
         s.spawn()
         assert s.proc.wait(20) != 0
         assert re.search(says, s.log.read_text()), s.log.read_text()
+
+
+def test_commands_reach_the_admin_listener_over_tls(make_server, tmp_path, certs):
+    s = serve(make_server, tmp_path, certs, admin='tls://127.0.0.1:0')
+    env = dict(os.environ, SLUICE_ADMIN='https://localhost:%d' % s.admin, SLUICE_ADMIN_CA=certs.pem('ca'))
+    p = subprocess.run([s.binary, 'publish', 'c'], input=b'{"id":1}\n', capture_output=True, env=env)
+    assert p.returncode == 0, p.stderr
+    p = subprocess.run([s.binary, 'collections'], capture_output=True, env=dict(env, SLUICE_ADMIN_CA=certs.stranger.pem('ca')))
+    assert p.returncode == 1 and b'certificate' in p.stderr
 
 
 # --- the certificate changes --------------------------------------------------------------------------------------
