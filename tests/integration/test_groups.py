@@ -1,5 +1,6 @@
 """Consumer groups by the classic protocol: raw calls in every version, every real client, three kinds of client in one group,
 commits over restarts, kill -9 and backfills, field cases 25, 27, 29 and 31."""
+import json
 import os
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import time
 
 import pytest
 
+import auth_lab
 import clients
 from clients import CONSUME, LAB, LAB_DIR, PY, need
 from groups_raw import (DELETE_GROUPS, DESCRIBE_GROUPS, HEARTBEAT, LEAVE_GROUP, LIST_GROUPS, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH,
@@ -249,6 +251,88 @@ def test_a_topic_without_journals_never_blocks_the_rest_of_a_group(srv, topic):
     assert g.committed(topic, 0)['committed_offset'] == 5
     r = g.c.call(OFFSET_FETCH, 7, group_id=g.group, topics=[{'name': n, 'partition_indexes': [0]} for n in ('nix-' + topic, topic)])
     assert [(t['partitions'][0]['error_code'], t['partitions'][0]['committed_offset']) for t in r['topics']] == [(3, -1), (0, 5)]
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+def test_tasks_share_no_group(make_server, tmp_path):
+    """Design: groups are named by task and id. The same id in two tasks is two groups (Dekaf's issue 2060)."""
+    path = auth_lab.write_catalog(tmp_path / 'c.yaml', {'a': ('secret-a', {'t': 'acme/t'}), 'b': ('secret-b', {'t': 'acme/t'})})
+    s = make_server('--catalog', str(path), start=False)
+    s.listen = 'sasl://127.0.0.1:0'
+    s.start()
+    s.publish('acme/t', [{'id': 1}])
+    a, b = Raw(s.kafka, 'g'), Raw(s.kafka, 'g')
+    for g, task in ((a, 'a'), (b, 'b')):
+        auth_lab.login(g.c, task, 'secret-' + task)
+    j = a.join('t')
+    a.sync(1, j['member_id'], [(j['member_id'], b'')])
+    assert a.commit('t', 0, 5, 1, j['member_id']) == 0
+    assert b.committed('t', 0)['committed_offset'] == -1
+    assert b.heartbeat(1, j['member_id']) == UNKNOWN_MEMBER
+    assert b.c.call(LIST_GROUPS, 4)['groups'] == []
+    assert b.c.call(DELETE_GROUPS, 1, groups_names=['g'])['results'][0]['error_code'] == 69
+    k = b.join('t')
+    assert (k['error_code'], k['generation_id'], len(k['members'])) == (0, 1, 1)
+    assert a.heartbeat(1, j['member_id']) == 0
+    assert [x['group_id'] for x in a.c.call(LIST_GROUPS, 4)['groups']] == ['g']
+
+
+def test_a_task_that_moved_has_no_groups_here(make_server, tmp_path, until):
+    doc = auth_lab.write_catalog(tmp_path / 'c.yaml', {'a': ('x', {'t': 'acme/t'})})
+    doc = json.loads(open(doc).read())
+    del doc['materializations']['a']['endpoint']['dekaf']['config']['token']
+    (tmp_path / 'c.yaml').write_text(json.dumps(doc))
+    s = make_server('--catalog', str(tmp_path / 'c.yaml'))
+    s.publish('acme/t', [{'id': 1}])
+    g = Raw(s.kafka, 'g')
+    j = g.join('t')
+    g.sync(1, j['member_id'], [(j['member_id'], b'')])
+    doc['materializations']['a']['endpoint']['dekaf']['config']['sluice']['redirect'] = 'elsewhere.test:9'
+    (tmp_path / 'c.yaml').write_text(json.dumps(doc))
+    until(lambda: g.heartbeat(1, j['member_id']) == 16, 10, 'the move')
+    assert g.join('t')['error_code'] == 16
+    assert g.sync(1, 'x')['error_code'] == 16
+    assert g.leave('x') == 16
+    assert g.commit('t', 0, 1) == 16
+    r = g.c.call(OFFSET_FETCH, 1, group_id='g', topics=[{'name': 't', 'partition_indexes': [0]}])
+    assert r['topics'][0]['partitions'][0] == {'partition_index': 0, 'committed_offset': -1, 'metadata': '', 'error_code': 16}
+    r = g.c.call(FIND_COORDINATOR, 1, key='g')
+    assert (r['error_code'], r['host'], r['port']) == (0, 'elsewhere.test', 9)
+
+
+@pytest.mark.parametrize('kind', ['confluent', 'franz-go-range', 'kafka-python', 'sarama', 'kafkajs'])
+def test_a_backfill_starts_a_running_group_over(make_server, tmp_path, until, kind):
+    """The binding's counter rises: members rebalance, find no commit, and begin by their reset policy. What is loaded again is
+    delivered again. franz-go takes the new topic id (O12) for a topic that was made anew and goes on only after a restart, as with
+    Kafka."""
+    doc = {'collections': {'acme/t': {'schema': {'type': 'object'}, 'key': ['/id']}},
+           'materializations': {'a': {'endpoint': {'dekaf': {'variant': 'v', 'config': {'sluice': {'value_format': 'json'}}}},
+                                      'bindings': [{'source': 'acme/t', 'resource': {'topic_name': 't'}, 'backfill': 0}]}}}
+    path = tmp_path / 'c.yaml'
+    path.write_text(json.dumps(doc))
+    s = make_server('--catalog', str(path))
+    s.publish('acme/t', [{'id': i} for i in range(20)], partitions=2, key='/id')
+    m = Member(kind, s.bootstrap, 't', 'g', tmp_path)
+    try:
+        until(lambda: len(m.records()) >= 20, 20, 'the first life')
+        g = Raw(s.kafka, 'g')
+        until(lambda: sum(g.committed('t', p)['committed_offset'] > 0 for p in (0, 1)) == 2, 10, 'commits')
+        doc['materializations']['a']['bindings'][0]['backfill'] = 1
+        path.write_text(json.dumps(doc))
+        until(lambda: g.c.metadata('t')['partitions'][0]['leader_epoch'] == 2, 10, 'the raise')
+        if kind.startswith('franz'):
+            until(lambda: g.committed('t', 0)['committed_offset'] == -1, 10, 'the old commits are of the first life')
+            m.end()
+            first = len(m.records())
+            m = Member(kind, s.bootstrap, 't', 'g', tmp_path, '-2')
+            until(lambda: len(m.records()) + first >= 40, 30, 'the second life: %s' % m.err.read_text()[-300:])
+            return
+        until(lambda: len(m.records()) >= 40, 30, 'the second life: %s' % m.err.read_text()[-300:])
+        assert len(set(m.records())) == 20
+        until(lambda: sum(g.committed('t', p)['committed_leader_epoch'] == 2 for p in (0, 1)) == 2, 10, 'commits of the second life')
+    finally:
+        m.end()
 
 
 # --- real clients -----------------------------------------------------------------------------------------------------
