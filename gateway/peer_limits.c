@@ -15,7 +15,7 @@
 #include "base/mem.h"
 
 #define BUCKETS   4096
-#define MINUTE_MS 60000
+#define MINUTE_MS INT64_C(60000)
 
 /* Owner: lock. Quiet ones (no connection, nobody waits) are in `quiet`, the oldest first. */
 struct peer {

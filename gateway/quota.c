@@ -11,7 +11,7 @@
 #include "gateway/request.h"
 
 #define BUCKETS   256
-#define SECOND_MS 1000
+#define SECOND_MS INT64_C(1000)
 
 struct bucket {
     LIST_ENTRY(bucket) link;

@@ -38,8 +38,8 @@ const char *tls_fault(void)
 /* Never asks a terminal for a passphrase. */
 static int no_passphrase(char *buf, int size, int writing, void *arg)
 {
-    (void)buf;
-    (void)size;
+    if (size > 0)
+        buf[0] = '\0';
     (void)writing;
     (void)arg;
     return 0;
@@ -67,6 +67,7 @@ static bool ask_clients(SSL_CTX *ctx, const struct gw_tls_opts *opts)
 static SSL_CTX *context_new(const struct gw_tls_opts *opts, char *why, size_t why_bytes)
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+    char groups[] = GROUPS; /* the macro below drops a const */
     const char *what = "the TLS library";
 
     if (ctx == NULL)
@@ -81,7 +82,7 @@ static SSL_CTX *context_new(const struct gw_tls_opts *opts, char *why, size_t wh
     SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);
     if (SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1 ||
         SSL_CTX_set_num_tickets(ctx, 0) != 1 || SSL_CTX_set_cipher_list(ctx, CIPHERS) != 1 ||
-        SSL_CTX_set1_groups_list(ctx, GROUPS) != 1)
+        SSL_CTX_set1_groups_list(ctx, groups) != 1)
         goto out;
     what = opts->cert;
     if (SSL_CTX_use_certificate_chain_file(ctx, opts->cert) != 1)

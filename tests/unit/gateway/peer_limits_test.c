@@ -15,7 +15,7 @@ static struct peer_key key(const char *text)
 {
     struct sockaddr_in in = {.sin_family = AF_INET};
     struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
-    struct peer_key k;
+    struct peer_key k = {{0}};
 
     if (inet_pton(AF_INET, text, &in.sin_addr) == 1)
         peer_key_of((const struct sockaddr *)&in, &k);
@@ -115,7 +115,7 @@ static void memory_is_bounded_however_many_addresses_fail(void **state)
 {
     struct peer_limits *pl;
     struct sockaddr_in in = {.sin_family = AF_INET};
-    struct peer_key k;
+    struct peer_key k = {{0}};
 
     (void)state;
     assert_int_equal(peer_limits_new(0, 5, &pl), 0);
