@@ -10,7 +10,7 @@
 #include "app/http.h"
 #include "base/arena.h"
 
-#define COLUMNS_MAX 8
+#define COLUMNS_MAX 9
 
 /* Rows of texts, printed with columns as wide as their widest cell. */
 struct table {
@@ -156,15 +156,16 @@ static void fill_connections(struct table *t, const json_t *root)
     json_t *c;
     size_t i;
 
-    t->columns = 8;
-    table_add(t, (const char *const[]){"PEER", "CLIENT", "WORKER", "STATE", "REQUESTS", "RECEIVED",
-                                       "SENT", "IDLE MS"});
+    t->columns = 9;
+    table_add(t, (const char *const[]){"PEER", "CLIENT", "TASK", "WORKER", "STATE", "REQUESTS",
+                                       "RECEIVED", "SENT", "IDLE MS"});
     json_array_foreach(json_object_get(root, "connections"), i, c)
     {
-        table_add(t, (const char *const[]){
-                         text_of(c, "peer"), number_of(t, c, "worker"), text_of(c, "state"),
-                         number_of(t, c, "requests"), number_of(t, c, "received_bytes"),
-                         number_of(t, c, "sent_bytes"), number_of(t, c, "idle_ms")});
+        table_add(
+            t, (const char *const[]){text_of(c, "peer"), text_of(c, "client"), text_of(c, "task"),
+                                     number_of(t, c, "worker"), text_of(c, "state"),
+                                     number_of(t, c, "requests"), number_of(t, c, "received_bytes"),
+                                     number_of(t, c, "sent_bytes"), number_of(t, c, "idle_ms")});
     }
 }
 

@@ -93,6 +93,9 @@ static void write_rows(struct task *t)
         sc_json_quote(span_str(c->peer), &wr->rows);
         wr_str(&wr->rows, ",\"client\":");
         sc_json_quote(span_str(c->software), &wr->rows);
+        wr_str(&wr->rows, ",\"task\":");
+        sc_json_quote(span_str(c->auth.principal != NULL ? c->auth.principal : ""), &wr->rows);
+        wr_printf(&wr->rows, ",\"login\":\"%s\"", auth_how(&c->auth));
         wr_printf(&wr->rows,
                   ",\"worker\":%u,\"state\":\"%s\",\"requests\":%" PRIu64
                   ",\"received_bytes\":%" PRIu64 ",\"sent_bytes\":%" PRIu64

@@ -119,6 +119,13 @@ size_t auth_frame_max(const struct conn *c)
     return login < max ? login : max;
 }
 
+const char *auth_how(const struct conn_auth *a)
+{
+    if (a->principal == NULL)
+        return "";
+    return a->state == AUTH_OPEN ? "certificate" : sasl_name(a->mechanism);
+}
+
 bool auth_overdue(const struct conn *c, int64_t now)
 {
     return c->auth.deadline_ms != 0 && now >= c->auth.deadline_ms;

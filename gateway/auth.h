@@ -93,6 +93,8 @@ static inline bool auth_checking(const struct conn_auth *a)
 {
     return a->state == AUTH_CHECKING;
 }
+/* By what it is known: a mechanism, "certificate", or "" for nobody. Static text. */
+const char *auth_how(const struct conn_auth *a);
 /* Whether the connection had its time to log in, and did not. */
 bool auth_overdue(const struct conn *c, int64_t now_ms);
 /* By dispatch: may this request be served now? E_DENIED: no, the connection closes. */

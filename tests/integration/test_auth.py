@@ -407,6 +407,16 @@ def test_33_another_task_or_mechanism_is_no_renewal(make_server, catalog):
         assert c.closed()
 
 
+def test_an_operator_sees_who_is_there(server):
+    with Conn(server.kafka) as a, Conn(server.kafka) as b:
+        login(a, 'acme/task-1', 'secret one', 'SCRAM-SHA-256')
+        b.api_versions()
+        rows = server.get_json('/v1/connections')['connections']
+        assert sorted((r['task'], r['login']) for r in rows) == [('', ''), ('acme/task-1', 'SCRAM-SHA-256')]
+        lines = server.cli('connections').stdout.decode().splitlines()
+        assert lines[0].split()[:4] == ['PEER', 'CLIENT', 'TASK', 'WORKER'] and any('acme/task-1' in x for x in lines[1:])
+
+
 # --- tokens that are rotated --------------------------------------------------------------------------------------
 
 def works(server, user, password, mechanism='PLAIN'):
