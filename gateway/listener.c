@@ -302,6 +302,12 @@ int listener_open(const struct gw_listen *where, struct event_base *base, listen
         goto out;
     }
     l->port = bound_port(l->fd);
+    if (where->sasl && !where->tls && !is_loopback(list->ai_addr))
+        log_event(
+            LOG_WARN, "listener.readable_logins", LF_STR("host", where->host),
+            LF_UINT("port", l->port),
+            LF_STR("reason",
+                   "PLAIN and OAUTHBEARER are readable on the way: sasl-tls:// is meant for this"));
     l->event = event_new(base, l->fd, EV_READ | EV_PERSIST, on_accept, l);
     l->resume = event_new(base, -1, 0, on_resume, l);
     if (l->event == NULL || l->resume == NULL) {
