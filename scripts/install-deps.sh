@@ -39,6 +39,7 @@ TEST=(
   clang-tidy-14             # 14.0.6
   libclang-rt-14-dev        # 14.0.6: sanitizers and libFuzzer
   libcmocka-dev             # 1.1.5
+  libavro-dev               # 1.11.1; tests read with it what we write
   librdkafka-dev            # 2.0.2: a test client, old on purpose
   python3-dev               # 3.11.2
   python3-venv              # 3.11.2: virtual environments of the Python clients
