@@ -434,7 +434,7 @@ static const uint8_t *put_record(struct tc *t, const struct pg_node *node, const
     t->taps = NULL;
     if (*p != '{')
         return wrong(t, p, "an object is expected");
-    if (!tc_room_pieces(t, r.def->names.n))
+    if (!tc_room_pieces(t, r.def->names.n + 1u)) /* never none: NULL plus 0 is undefined */
         return NULL;
     memset(t->pieces + t->pieces_n, 0, r.def->names.n * sizeof *t->pieces);
     t->pieces_n += r.def->names.n;
