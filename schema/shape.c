@@ -99,7 +99,9 @@ static int parse_one(struct parse *ps, struct span text, struct sc_schema_error 
 
 static int read_failed(struct parse *ps, struct sc_schema_error *err)
 {
-    char buf[sizeof err->pointer];
+    char buf[sizeof err->pointer], detail[128];
+    const struct jt_node *bad = ps->rd.bad;
+    bool named = bad != NULL && bad->kind == SC_JSON_STRING;
     size_t at = sizeof buf;
     int code = ps->rd.mk.err;
 
@@ -110,8 +112,12 @@ static int read_failed(struct parse *ps, struct sc_schema_error *err)
     }
     if (code == E_NOMEM)
         return code;
+    if (named) /* a $ref, or the name of a type */
+        (void)snprintf(detail, sizeof detail, "%.*s", bad->str.n < 100 ? (int)bad->str.n : 100,
+                       (const char *)bad->str.p);
     return refuse(err, code, span_of(buf + at, sizeof buf - at),
-                  ps->rd.reason == NULL ? "the schema is too large" : ps->rd.reason, NULL);
+                  ps->rd.reason == NULL ? "the schema is too large" : ps->rd.reason,
+                  named ? detail : NULL);
 }
 
 static int read_all(struct parse *ps, struct span text, const struct sc_schema_doc *docs, size_t n,
