@@ -45,12 +45,16 @@ const struct api_row api_rows[] = {
     {KP_API_DESCRIBE_ACLS,             1,  3, handle_refuse_admin},
     {KP_API_DESCRIBE_CONFIGS,          1,  4, handle_describe_configs},
     {KP_API_ALTER_CONFIGS,             0,  2, handle_refuse_admin},
+    {KP_API_DESCRIBE_LOG_DIRS,         1,  5, handle_describe_log_dirs},
     {KP_API_SASL_AUTHENTICATE,         0,  2, handle_sasl_authenticate},
     {KP_API_CREATE_PARTITIONS,         0,  3, handle_refuse_admin},
     {KP_API_DELETE_GROUPS,             0,  2, handle_delete_groups},
     {KP_API_INCREMENTAL_ALTER_CONFIGS, 0,  1, handle_refuse_admin},
     {KP_API_OFFSET_DELETE,             0,  0, handle_offset_delete},
     {KP_API_DESCRIBE_CLUSTER,          0,  2, handle_describe_cluster},
+    {KP_API_CONSUMER_GROUP_HEARTBEAT,  0,  1, handle_consumer_group_heartbeat},
+    {KP_API_CONSUMER_GROUP_DESCRIBE,   0,  1, handle_consumer_group_describe},
+    {KP_API_LIST_CONFIG_RESOURCES,     0,  1, handle_list_config_resources},
     {KP_API_DESCRIBE_TOPIC_PARTITIONS, 0,  0, handle_describe_topic_partitions},
 };
 /* clang-format on */

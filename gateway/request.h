@@ -106,7 +106,8 @@ void request_free(struct request *rq);
 
 /* Handlers, one file per API group. */
 gw_handler handle_api_versions, handle_metadata, handle_find_coordinator, handle_describe_configs,
-    handle_describe_cluster, handle_describe_topic_partitions, handle_produce, handle_refuse_admin;
+    handle_describe_cluster, handle_describe_topic_partitions, handle_describe_log_dirs,
+    handle_list_config_resources, handle_produce, handle_refuse_admin;
 gw_handler handle_sasl_handshake, handle_sasl_authenticate;
 gw_handler handle_fetch, handle_list_offsets, handle_offset_for_leader_epoch;
 

@@ -255,7 +255,7 @@ int16_t consumer_on_heartbeat(struct group *g, const struct consumer_heartbeat *
         return error;
     }
     bool moved = consumer_reconcile(c, m, ev, now_ms);
-    m->deadline_ms = now_ms + g->limits->consumer_session_ms;
+    m->deadline_ms = now_ms + consumer_session_ms(g->limits);
     if (m->deadline_ms < c->next_ms)
         c->next_ms = m->deadline_ms;
     out->member = m;

@@ -66,6 +66,16 @@ struct consumer_answer {
     char message[160]; /* why, with an error; "" */
 };
 
+/* As Kafka's, where the limits leave them open. */
+static inline int64_t consumer_session_ms(const struct group_limits *l)
+{
+    return l->consumer_session_ms > 0 ? l->consumer_session_ms : 45000;
+}
+static inline int64_t consumer_heartbeat_ms(const struct group_limits *l)
+{
+    return l->consumer_heartbeat_ms > 0 ? l->consumer_heartbeat_ms : 5000;
+}
+
 /* A group without members turns into one of this kind. E_NOMEM: it is what it was. */
 MUST_USE int consumer_attach(struct group *g);
 
