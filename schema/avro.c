@@ -31,8 +31,8 @@ struct span av_join(struct av *av, struct span a, const char *sep, struct span b
         return span_of("", 0);
     if (a.n > 0)
         memcpy(p, a.p, a.n);
-    if (k > 0)
-        memcpy(p + a.n, sep, k);
+    for (size_t i = 0; i < k; i++)
+        p[a.n + i] = (uint8_t)sep[i];
     if (b.n > 0)
         memcpy(p + a.n + k, b.p, b.n);
     return span_of(p, a.n + k + b.n);

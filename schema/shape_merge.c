@@ -184,12 +184,16 @@ static void merge_objects(struct shape_maker *mk, unsigned op, const struct sc_s
         const struct sc_property *pa = i < a->properties_n ? &a->properties[i] : NULL;
         const struct sc_property *pb = k < b->properties_n ? &b->properties[k] : NULL;
         int c = pa == NULL ? 1 : pb == NULL ? -1 : span_cmp(pa->name, pb->name);
-        bool ra = c <= 0 && pa->required, rb = c >= 0 && pb->required;
+        struct sc_property one = {.shape = a->extra}, two = {.shape = b->extra};
 
-        props[n].name = c <= 0 ? pa->name : pb->name;
-        props[n].required = op == OP_INTERSECT ? ra || rb : ra && rb;
-        props[n].shape =
-            merge(mk, op, c <= 0 ? pa->shape : a->extra, c >= 0 ? pb->shape : b->extra);
+        if (pa != NULL && c <= 0)
+            one = *pa;
+        if (pb != NULL && c >= 0)
+            two = *pb;
+        props[n].name = c <= 0 ? one.name : two.name;
+        props[n].required =
+            op == OP_INTERSECT ? one.required || two.required : one.required && two.required;
+        props[n].shape = merge(mk, op, one.shape, two.shape);
         n++;
         i += c <= 0;
         k += c >= 0;

@@ -86,7 +86,7 @@ int sc_text_time(struct span s, int64_t *micros)
 
         if (oh < 0 || oh > 23 || om < 0 || om > 59)
             return E_SYNTAX;
-        offset = (oh * 60 + om) * (s.p[i] == '-' ? -60 : 60);
+        offset = (oh * INT64_C(60) + om) * (s.p[i] == '-' ? -60 : 60);
     } else if (s.n - i != 1 || (s.p[i] | 0x20) != 'z') {
         return E_SYNTAX;
     }

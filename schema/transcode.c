@@ -329,13 +329,12 @@ int sc_transcode_key(const struct sc_avro *a, struct sc_scratch *s, struct span 
 int pg_encode(const struct pg_node *node, struct span json, struct writer *out)
 {
     struct tc t = {.doc = json.p, .end = json.p + json.n};
-    const uint8_t *p;
     int err;
 
     t.check.end = t.end;
     t.check.lax = true;
     /* without guesses: names are looked up */
-    if (tc_room(&t, 64) && (p = tc_value(&t, node, json.p)) != NULL)
+    if (tc_room(&t, 64) && tc_value(&t, node, json.p) != NULL)
         wr_bytes(out, t.o_base, (size_t)(t.o - t.o_base));
     err = t.err;
     mem_free(t.o_base);

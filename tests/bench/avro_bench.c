@@ -17,16 +17,20 @@
 #define BASE_BYTES ((size_t)4 << 20) /* of the documents, for the slow side */
 
 static const char SCHEMA[] =
-    "{\"type\":\"object\",\"required\":[\"id\",\"customer\",\"amount\",\"status\",\"items\",\"flag\"],"
+    "{\"type\":\"object\",\"required\":[\"id\",\"customer\",\"amount\",\"status\",\"items\","
+    "\"flag\"],"
     "\"properties\":{\"_meta\":{\"type\":\"object\",\"required\":[\"uuid\",\"op\"],\"properties\":{"
     "\"uuid\":{\"type\":\"string\"},\"op\":{\"type\":\"string\"},\"source\":{\"type\":\"object\","
     "\"properties\":{\"ts_ms\":{\"type\":\"integer\"},\"schema\":{\"type\":\"string\"},\"table\":{"
     "\"type\":\"string\"},\"loc\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}},"
-    "\"additionalProperties\":false}},\"additionalProperties\":false},\"id\":{\"type\":\"integer\"},"
+    "\"additionalProperties\":false}},\"additionalProperties\":false},\"id\":{\"type\":\"integer\"}"
+    ","
     "\"customer\":{\"type\":\"string\"},\"amount\":{\"type\":\"number\"},\"status\":{\"type\":"
     "\"string\"},\"note\":{\"type\":\"string\"},\"items\":{\"type\":\"array\",\"items\":{\"type\":"
-    "\"object\",\"required\":[\"sku\",\"qty\",\"price\"],\"properties\":{\"sku\":{\"type\":\"string\"},"
-    "\"qty\":{\"type\":\"integer\"},\"price\":{\"type\":\"number\"}},\"additionalProperties\":false}},"
+    "\"object\",\"required\":[\"sku\",\"qty\",\"price\"],\"properties\":{\"sku\":{\"type\":"
+    "\"string\"},"
+    "\"qty\":{\"type\":\"integer\"},\"price\":{\"type\":\"number\"}},\"additionalProperties\":"
+    "false}},"
     "\"flag\":{\"type\":\"boolean\"},\"nul\":{\"type\":[\"string\",\"null\"]}}}";
 
 static struct span docs; /* lines */

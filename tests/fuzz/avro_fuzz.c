@@ -56,7 +56,8 @@ static void check_doc(const struct sc_avro *a, struct sc_scratch *s, struct span
 static void run(struct span schema, struct span docs)
 {
     const struct span key = span_str("/k"), all = span_str("flow_document");
-    struct sc_selection sel = {.depth = docs.n % 3, .include = &all, .include_n = docs.n % 2};
+    struct sc_selection sel = {
+        .depth = (uint32_t)(docs.n % 3), .include = &all, .include_n = docs.n % 2};
     struct sc_avro_opts opts = {.key = &key, .key_n = 1, .select = &sel};
     struct sc_schema_error err;
     struct sc_schema *s;
