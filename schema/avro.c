@@ -63,7 +63,7 @@ void av_note(struct av *av, struct span field, const char *text)
 
     if (av->err < 0 || av->out->notes_n == AVRO_MAX_NOTES)
         return;
-    for (size_t i = 0; i < av->out->notes_n; i++) { /* key and value say the same */
+    for (size_t i = 0; av->out->notes != NULL && i < av->out->notes_n; i++) { /* said twice */
         note = &av->out->notes[i];
         if (span_eq_str(field, note->field) && strcmp(text, note->text) == 0)
             return;
