@@ -55,13 +55,13 @@ static void compile(const char *schema, const char *key, enum sc_deletions delet
 static void render(avro_value_t *v, struct writer *w)
 {
     avro_value_t part;
-    const char *text;
-    const void *raw;
-    double d;
-    int64_t l;
-    int32_t i;
-    size_t n;
-    int b;
+    const char *text = NULL;
+    const void *raw = NULL;
+    double d = 0;
+    int64_t l = 0;
+    int32_t i = 0;
+    size_t n = 0;
+    int b = 0;
 
     switch (avro_value_get_type(v)) {
     case AVRO_NULL:
