@@ -75,6 +75,7 @@ int cmd_backfill(const struct cli_command *cmd, int argc, char **argv);
 int cmd_collections(const struct cli_command *cmd, int argc, char **argv);
 int cmd_journals(const struct cli_command *cmd, int argc, char **argv);
 int cmd_topics(const struct cli_command *cmd, int argc, char **argv);
+int cmd_groups(const struct cli_command *cmd, int argc, char **argv);
 int cmd_connections(const struct cli_command *cmd, int argc, char **argv);
 int cmd_read(const struct cli_command *cmd, int argc, char **argv);
 int cmd_check(const struct cli_command *cmd, int argc, char **argv);

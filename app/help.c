@@ -23,6 +23,11 @@ const struct cli_command cli_commands[] = {
     {"collections", "", "Lists collections", NULL, cmd_collections},
     {"journals", "", "Lists journals", NULL, cmd_journals},
     {"topics", "", "Lists topics and their partitions", NULL, cmd_topics},
+    {"groups", "[describe|reset|delete GROUP]", "Lists consumer groups; shows, resets, deletes one",
+     "reset sets the offsets of a group without members, --to earliest, latest or an offset, and\n"
+     "only shows what it would do unless --execute is given. By time: Kafka's own tool,\n"
+     "kafka-consumer-groups --reset-offsets --to-datetime.",
+     cmd_groups},
     {"connections", "", "Lists Kafka connections", NULL, cmd_connections},
     {"read", "JOURNAL", "Prints the raw lines of a journal with their offsets",
      "Output: `OFFSET TAB LINE`. OFFSET is that of the line's last byte, which is also the\n"

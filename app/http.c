@@ -61,6 +61,8 @@ static void set_options(struct transfer *t, const char *url, struct curl_slist *
     (void)curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
     (void)curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
     (void)curl_easy_setopt(c, CURLOPT_HEADERDATA, t);
+    if (rq->method != NULL)
+        (void)curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, rq->method);
     if (rq->body != NULL) {
         (void)curl_easy_setopt(c, CURLOPT_POST, 1L);
         (void)curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)rq->body->n);

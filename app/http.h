@@ -15,7 +15,8 @@
 struct http_rq {
     const char *base;            /* "http://127.0.0.1:9094" */
     const char *path;            /* "/v1/topics", encoded */
-    const struct span *body;     /* NULL: GET; else POST */
+    const char *method;          /* NULL: GET, or POST with a body */
+    const struct span *body;     /* NULL: none */
     const char *content_type;    /* of body */
     const char *idempotency_key; /* NULL: none */
     /* Streams: called with the bytes of a 2xx answer instead of collecting them; false stops. */

@@ -1,4 +1,4 @@
-/* /healthz, /readyz, /metrics. Control thread; never waits. */
+/* /healthz, /readyz. Control thread; never waits. */
 #include "gateway/admin_int.h"
 
 void admin_get_healthz(struct admin_rq *rq)
@@ -22,19 +22,4 @@ void admin_get_readyz(struct admin_rq *rq)
         admin_reply(rq->a, rq->req, 200, ADMIN_JSON, span_str("{\"status\":\"ready\"}\n"));
     else
         admin_reply_error(rq->a, rq->req, 503, "not ready: %s", why);
-}
-
-void admin_get_metrics(struct admin_rq *rq)
-{
-    const struct admin_host *host = &rq->a->host;
-    struct writer w;
-
-    wr_init(&w, ADMIN_REPLY_MAX);
-    metrics_render(host->view(host->arg), &w);
-    if (wr_err(&w) < 0)
-        admin_reply_error(rq->a, rq->req, 503, "%s", err_text(wr_err(&w)));
-    else
-        admin_reply(rq->a, rq->req, 200, "text/plain; version=0.0.4; charset=utf-8",
-                    blob_span(w.b));
-    wr_fini(&w);
 }

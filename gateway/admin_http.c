@@ -227,6 +227,10 @@ static const struct verb {
     {ADMIN_TOPICS, EVHTTP_REQ_GET, false, admin_get_topics},
     {ADMIN_TOPIC, EVHTTP_REQ_GET, false, admin_get_topics},
     {ADMIN_CONNECTIONS, EVHTTP_REQ_GET, false, admin_get_connections},
+    {ADMIN_GROUPS, EVHTTP_REQ_GET, false, admin_get_groups},
+    {ADMIN_GROUP, EVHTTP_REQ_GET, false, admin_get_groups},
+    {ADMIN_GROUP, EVHTTP_REQ_DELETE, false, admin_delete_group},
+    {ADMIN_GROUP_RESET, EVHTTP_REQ_POST, false, admin_post_group_reset},
 };
 
 #define VERBS (sizeof verbs / sizeof verbs[0])

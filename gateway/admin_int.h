@@ -34,6 +34,9 @@ enum admin_route {
     ADMIN_TOPICS,            /* /v1/topics */
     ADMIN_TOPIC,             /* /v1/topics/{name} */
     ADMIN_CONNECTIONS,       /* /v1/connections */
+    ADMIN_GROUPS,            /* /v1/groups */
+    ADMIN_GROUP,             /* /v1/groups/{name} */
+    ADMIN_GROUP_RESET,       /* /v1/groups/{name}/reset */
 };
 
 struct admin_param {
@@ -99,7 +102,8 @@ typedef void admin_handler(struct admin_rq *rq);
 admin_handler admin_get_status, admin_get_healthz, admin_get_readyz, admin_get_metrics,
     admin_get_collections, admin_get_journals, admin_get_journal, admin_get_content,
     admin_get_topics, admin_get_connections, admin_post_documents, admin_get_backfill,
-    admin_post_backfill; /* begin and complete */
+    admin_post_backfill, /* begin and complete */
+    admin_get_groups, admin_delete_group, admin_post_group_reset;
 /* admin_operator.c: raw journals, only with config->journal_admin */
 admin_handler admin_post_content, admin_put_journal, admin_delete_journal, admin_post_close,
     admin_delete_fragments;

@@ -181,6 +181,8 @@ static bool match(struct span path, struct admin_target *out, struct span *name)
         }
     }
     return match_collection(path, out, name) || match_journal(path, out, name) ||
+           match_named(path, "/v1/groups", "/reset", ADMIN_GROUPS, ADMIN_GROUP, ADMIN_GROUP_RESET,
+                       out, name) ||
            match_named(path, "/v1/topics", NULL, ADMIN_TOPICS, ADMIN_TOPIC, ADMIN_TOPIC, out, name);
 }
 

@@ -1,0 +1,49 @@
+/*
+ * What an operator asks of groups: listings, lag, reset, deletion. Any thread asks; the groups
+ * thread looks and writes the answer down; it comes back as a task. Over all tasks.
+ */
+#pragma once
+
+#include "base/executor.h"
+#include "base/writer.h"
+#include "gateway/groups/group_store.h"
+#include "gateway/groups/groups.h"
+
+#define GROUPS_LAG_SERIES ((size_t)1000) /* of the lag metric; the rest is counted */
+
+enum groups_ask_kind {
+    GROUPS_ASK_LIST,   /* all groups, or those of a task */
+    GROUPS_ASK_ONE,    /* with members and offsets */
+    GROUPS_ASK_LAG,    /* Prometheus text */
+    GROUPS_ASK_RESET,  /* of an empty group */
+    GROUPS_ASK_DELETE, /* an empty group */
+};
+
+enum groups_reset_to { GROUPS_TO_EARLIEST, GROUPS_TO_LATEST, GROUPS_TO_OFFSET };
+
+/* Owner: who asks; the groups thread's from groups_ask until done. */
+struct groups_ask {
+    struct task task;
+    enum groups_ask_kind kind;
+    struct span scope; /* name of a task; p NULL: all (LIST) */
+    struct span group;
+    /* RESET */
+    struct span topic; /* p NULL: all that the group has offsets of */
+    int32_t partition; /* -1: all */
+    enum groups_reset_to to;
+    int64_t offset;
+    bool execute; /* false: only tells what it would do */
+    /* by the groups thread */
+    int status; /* as of HTTP */
+    const char *fault;
+    struct writer out; /* init by who asks; JSON, or the metric's text */
+    struct executor *ex;
+    void (*done)(struct groups_ask *ask); /* on ex */
+    /* private */
+    struct groups *gs;
+    struct group *g;
+    struct group_write write;
+};
+
+/* Any thread, while the service runs. */
+void groups_ask(struct groups *gs, struct groups_ask *ask);
