@@ -100,7 +100,7 @@ static int describe_one(struct groups *gs, struct group_call *c, struct span id,
     out->error_code = c->refuse;
     if (c->refuse != KE_NONE)
         return 0;
-    if (g != NULL && (g->ops == &classic_ops || g->ops->empty(g)))
+    if (g != NULL && g->ops == &classic_ops)
         return describe_classic(c, g, out);
     out->group_state = span_str("Dead");
     if (c->version >= NOT_FOUND_VERSION) {
