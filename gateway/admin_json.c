@@ -75,6 +75,8 @@ void admin_json_topic(struct writer *w, const struct gw_topic *t)
     num_hex16(t->frontier.completed, completed);
     wr_str(w, "{\"name\":");
     sc_json_quote(span_str(t->name), w);
+    wr_str(w, ",\"task\":");
+    sc_json_quote(span_str(t->task), w);
     wr_str(w, ",\"collection\":");
     sc_json_quote(span_str(t->collection), w);
     wr_printf(w,

@@ -77,6 +77,20 @@ static void render_errors(struct writer *w)
     }
 }
 
+/* Without a catalog there is one task, without a name: no label then. */
+static void topic_labels(struct writer *w, const char *name, const struct gw_topic *t)
+{
+    wr_printf(w, "%s{", name);
+    if (t->task[0] != '\0') {
+        wr_str(w, "task=\"");
+        label(w, t->task);
+        wr_str(w, "\",");
+    }
+    wr_str(w, "topic=\"");
+    label(w, t->name);
+    wr_str(w, "\"");
+}
+
 /* One family: a gauge per partition of every topic. */
 static void render_heads(struct writer *w, const struct gw_view *view, const char *name,
                          const char *help, int64_t (*value)(const struct jc_heads *h))
@@ -90,9 +104,8 @@ static void render_heads(struct writer *w, const struct gw_view *view, const cha
 
             if (!gw_part_heads(t->parts[k], &h))
                 continue;
-            wr_printf(w, "%s{topic=\"", name);
-            label(w, t->name);
-            wr_printf(w, "\",partition=\"%zu\"} %" PRId64 "\n", k, value(&h));
+            topic_labels(w, name, t);
+            wr_printf(w, ",partition=\"%zu\"} %" PRId64 "\n", k, value(&h));
         }
     }
 }
@@ -135,9 +148,8 @@ static void render_clocks(struct writer *w, const struct gw_view *view, const ch
     for (size_t i = 0; i < view->topics_n; i++) {
         uint64_t clock = value(&view->topics[i]);
 
-        wr_printf(w, "%s{topic=\"", name);
-        label(w, view->topics[i].name);
-        wr_printf(w, "\"} %" PRId64 "\n", clock == 0 ? 0 : jc_clock_unix_ms(clock));
+        topic_labels(w, name, &view->topics[i]);
+        wr_printf(w, "} %" PRId64 "\n", clock == 0 ? 0 : jc_clock_unix_ms(clock));
     }
 }
 
