@@ -92,6 +92,24 @@ static inline void tc_copy(uint8_t *to, const uint8_t *from, size_t n)
         memcpy(to + i, from + i, 16);
 }
 
+/* The same downwards over bytes that begin at least 16 further up. */
+static inline void tc_copy_down(uint8_t *to, const uint8_t *from, size_t n)
+{
+    if (n > 128) {
+        memmove(to, from, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i += 16)
+        memcpy(to + i, from + i, 16);
+}
+
+/* Few at a time: a call would cost more. */
+static inline void tc_clear(struct tc_piece *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] = (struct tc_piece){0, 0};
+}
+
 /* --- structure: each answers NULL, with err set, where the grammar breaks --- */
 
 /* p on the bracket; on the first key's quote, the first element, or the closing bracket. */

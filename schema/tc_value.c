@@ -50,6 +50,25 @@ static const uint8_t *put_bool(struct tc *t, const uint8_t *p)
     return q;
 }
 
+/* An integer of up to 18 digits without ornaments, as nearly all are. NULL: look closer. */
+static const uint8_t *plain_long(const uint8_t *p, const uint8_t *end, int64_t *out)
+{
+    bool negative = *p == '-';
+    const uint8_t *first = p + negative;
+    int64_t v = 0;
+
+    for (p = first; p < end && (uint8_t)(*p - '0') < 10; p++) {
+        if (p - first == 18)
+            return NULL;
+        v = v * 10 + (*p - '0');
+    }
+    if (p == first || p == end || *p == '.' || (*p | 0x20) == 'e' ||
+        (*first == '0' && p - first > 1))
+        return NULL;
+    *out = negative ? -v : v;
+    return p;
+}
+
 static const uint8_t *put_long(struct tc *t, const uint8_t *p)
 {
     struct sc_num n;
@@ -57,6 +76,12 @@ static const uint8_t *put_long(struct tc *t, const uint8_t *p)
     int64_t v;
     int err;
 
+    if ((q = plain_long(p, t->end, &v)) != NULL) {
+        if (!tc_room(t, 10))
+            return NULL;
+        t->o = tc_long(t->o, v);
+        return q;
+    }
     if (!is_number(*p))
         return wrong(t, p, "an integer is expected");
     if ((q = scan(t, p, &n)) == NULL || !tc_room(t, 10))
@@ -375,7 +400,7 @@ static bool gather(struct tc *t, const struct record *r, const uint8_t *p)
         *to++ = 0;
     }
     total = (size_t)(to - begin);
-    memmove(t->o_base + r->start, begin, total);
+    tc_copy_down(t->o_base + r->start, begin, total);
     t->o = t->o_base + r->start + total;
     return true;
 }
@@ -436,7 +461,7 @@ static const uint8_t *put_record(struct tc *t, const struct pg_node *node, const
         return wrong(t, p, "an object is expected");
     if (!tc_room_pieces(t, r.def->names.n + 1u)) /* never none: NULL plus 0 is undefined */
         return NULL;
-    memset(t->pieces + t->pieces_n, 0, r.def->names.n * sizeof *t->pieces);
+    tc_clear(t->pieces + t->pieces_n, r.def->names.n);
     t->pieces_n += r.def->names.n;
     r.start = (size_t)(t->o - t->o_base);
     if ((p = tc_open(t, p, '}')) == NULL)

@@ -81,7 +81,7 @@ static const uint8_t *walk_entry(struct tc *t, const struct pg_entry *e, const u
     bool below = e->below != NULL && (*p == '{' || *p == '['), done = false;
 
     /* a duplicate replaces all that its name led to */
-    memset(t->pieces + e->slot_lo, 0, (e->slot_hi - e->slot_lo) * sizeof *t->pieces);
+    tc_clear(t->pieces + e->slot_lo, e->slot_hi - e->slot_lo);
     if (below && e->taps != NULL) {
         q = walk_tapped(t, e, p, &done);
         return q == NULL || done ? q : walk_value(t, e->below, p);
