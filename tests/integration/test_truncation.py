@@ -325,7 +325,7 @@ def test_the_first_record_behind_a_boundary_carries_it(make_server, tmp_path, ga
     assert told(read_with_headers(srv.kafka, 'c')) == want
     assert srv.topics()['c']['backfill_complete'] == hex16(b + 16)
     m = srv.metrics()
-    assert m['sluice_backfill_begin_milliseconds{topic="c"}'] == 1_780_000_000_000
+    assert m['sluice_backfill_begin_milliseconds{task="test/task",topic="c"}'] == 1_780_000_000_000
     assert hex16(b) in srv.cli('topics').stdout.decode()
 
 
