@@ -286,7 +286,9 @@ static int run(const struct sc_avro *a, struct sc_scratch *s, struct span doc, b
     uint8_t *end;
 
     *out = (struct sc_avro_record){.deleted = false};
-    *err = (struct sc_transcode_error){.reason = "out of memory"};
+    err->pointer[0] = 0; /* not the whole of it: this runs for each document */
+    err->reason = "out of memory";
+    err->at = 0;
     if (doc.p == NULL)
         doc = span_of("", 0);
     if (doc.n > DOC_MAX) {
