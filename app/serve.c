@@ -167,8 +167,14 @@ static int open_store(const struct cli_command *cmd, struct server *sv)
         return err;
     }
     sv->mb_ready = true;
-    if ((err = jc_local_open(&sv->config.store, &sv->store, why, sizeof why)) < 0) {
-        cli_error(cmd, "cannot open the data folder %s: %s", sv->settings.data_dir,
+    if (sv->config.gazette.brokers != NULL)
+        err = jc_gazette_open(&sv->config.gazette, &sv->store, why, sizeof why);
+    else
+        err = jc_local_open(&sv->config.store, &sv->store, why, sizeof why);
+    if (err < 0) {
+        cli_error(cmd, "cannot open the %s %s: %s",
+                  sv->config.gazette.brokers != NULL ? "store" : "data folder",
+                  sv->config.gazette.brokers != NULL ? sv->settings.store : sv->settings.data_dir,
                   why[0] != '\0' ? why : err_text(err));
         return err;
     }

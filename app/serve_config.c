@@ -64,18 +64,56 @@ bool serve_is_loopback(const char *host)
 /* What the design has and this build has not is refused, never ignored. */
 static void refuse_missing(const struct config *c, struct config_faults *faults)
 {
-    if (strcmp(c->store, "local") != 0) {
-        if (strncmp(c->store, "gazette://", 10) == 0)
-            config_fault(faults, "store",
-                         "this build has no Gazette store yet; only \"local\" is there");
-        else
-            config_fault(faults, "store", "\"%.100s\" is neither local nor gazette://...",
-                         c->store);
-    }
     if (c->registry_listen[0] != '\0')
         config_fault(faults, "registry-listen", "this build has no schema registry yet");
     if (c->group_upstream[0] != '\0')
         config_fault(faults, "group-upstream", "this build cannot hand groups to Kafka yet");
+}
+
+static const char *set(const char *text)
+{
+    return text[0] == '\0' ? NULL : text;
+}
+
+static void make_store(const struct config *c, struct serve_config *out,
+                       struct config_faults *faults)
+{
+    const char *brokers;
+    bool tls;
+
+    out->store = (struct jc_local_opts){
+        .dir = c->data_dir,
+        .probe = gw_doc_probe,
+        .io_threads = (unsigned)c->io_threads,
+        .fragment_bytes = c->fragment_bytes,
+        .accept_lost = c->accept_lost_fragments,
+    };
+    if (strcmp(c->store, "local") == 0)
+        return;
+    if (!jc_gazette_url(c->store, &brokers, &tls)) {
+        config_fault(faults, "store", "\"%.100s\" is neither local nor gazette://HOST:PORT[,...]",
+                     c->store);
+        return;
+    }
+    out->gw.repair = NULL; /* fragments are the brokers' */
+    out->gazette = (struct jc_gazette_opts){
+        .brokers = brokers,
+        .tls = tls,
+        .ca_file = set(c->broker_ca_file),
+        .cert_file = set(c->broker_cert_file),
+        .key_file = set(c->broker_key_file),
+        .auth_keys = set(c->broker_auth_keys),
+        .data_dir = c->data_dir,
+        .file_root = set(c->fragment_root),
+        .no_direct = c->fragments_by_broker,
+        .scratch_bytes = c->scratch_bytes,
+        .fragment_store = set(c->fragment_store),
+        .codec = set(c->fragment_codec),
+        .replication = c->replication,
+        .fragment_bytes = c->fragment_bytes,
+        .probe = gw_doc_probe,
+        .io_threads = (unsigned)c->io_threads,
+    };
 }
 
 /* "ADDR:PORT=HOST:PORT": where to listen, and what clients are told. */
@@ -174,6 +212,8 @@ static void make_groups(const struct config *c, struct serve_config *out,
     out->gw.group_min_session_ms = c->group_min_session_timeout;
     out->gw.group_max_session_ms = c->group_max_session_timeout;
     out->gw.group_initial_delay_ms = c->group_initial_rebalance_delay;
+    out->gw.group_consumer_session_ms = c->group_consumer_session_timeout;
+    out->gw.group_consumer_heartbeat_ms = c->group_consumer_heartbeat;
     out->gw.group_retention_ms = c->group_offsets_retention;
     out->gw.max_group_members = (unsigned)c->max_group_members;
     out->gw.max_groups = (unsigned)c->max_groups;
@@ -238,12 +278,6 @@ int serve_config_make(const struct config *c, struct serve_config *out,
     out->gw.repair = &local_repair;
     out->gw.read_only_catalog = c->catalog[0] != '\0';
     out->gw.cluster_id = c->cluster_id[0] != '\0' ? c->cluster_id : NULL;
-    out->store = (struct jc_local_opts){
-        .dir = c->data_dir,
-        .probe = gw_doc_probe,
-        .io_threads = (unsigned)c->io_threads,
-        .accept_lost = c->accept_lost_fragments,
-        .fragment_bytes = c->fragment_bytes,
-    };
+    make_store(c, out, faults);
     return faults->n > before ? E_INVALID : 0;
 }

@@ -7,6 +7,7 @@
 #include "app/config.h"
 #include "gateway/config.h"
 #include "gateway/jwt.h"
+#include "journal_client/gazette.h"
 #include "journal_client/local.h"
 
 #define HOST_MAX 256
@@ -15,6 +16,7 @@
 struct serve_config {
     struct gw_config gw;
     struct jc_local_opts store;
+    struct jc_gazette_opts gazette; /* brokers NULL: the local store */
     struct gw_listen kafka[CONFIG_LIST_MAX];
     char kafka_hosts[CONFIG_LIST_MAX][HOST_MAX];
     char kafka_told[CONFIG_LIST_MAX][HOST_MAX];

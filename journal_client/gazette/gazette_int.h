@@ -18,11 +18,12 @@
 
 #include "base/jobpool.h"
 #include "base/mailbox.h"
+#include "base/reader.h"
 #include "base/writer.h"
-#include "gazette_proto/broker.pb-c.h"
 #include "journal_client/gazette.h"
 #include "journal_client/gazette/grpc.h"
 #include "journal_client/txn_clock.h"
+#include <gazette_proto/broker.pb-c.h>
 
 #define GZ_RPC_MS     15000 /* deadline of calls that do not wait by intent */
 #define GZ_GIVE_UP_MS 30000 /* a read that found no broker for so long fails */
@@ -175,6 +176,7 @@ typedef void gz_direct_fn(void *arg, int err, struct blob *bytes);
 MUST_USE int gz_direct_start(struct gz_journal *j, const struct gz_frag *f, int64_t begin,
                              size_t max, gz_direct_fn *done, void *arg, struct gz_job **out);
 void gz_direct_forget(struct gz_job *job);
+/* After the pool was joined: drops scratch files and handles. */
 void gz_direct_end(struct gz_store *s);
 
 /* Inflates a stream piece by piece. */
@@ -222,7 +224,8 @@ struct gz_journal {
     int64_t mod_revision;
     int suspend_level;
     int64_t suspend_offset;
-    char *endpoint; /* of its primary, a hint; NULL */
+    int64_t append_head; /* where our next append begins, as far as is known; -1: not known */
+    char *endpoint;      /* of its primary, a hint; NULL */
     enum gz_journal_state state;
     struct jc_heads floor; /* as kept from earlier runs */
     bool floor_known;
@@ -236,14 +239,16 @@ struct gz_journal {
     struct gz_call *call; /* head query or tail */
     int status;           /* what the call said */
     int64_t said_head;
-    bool progress; /* the tail call brought something */
+    int64_t min_head; /* end of our own appends: heads below it are not told */
+    int64_t first;    /* of the last fragment list */
+    bool progress;    /* the tail call brought something */
     struct gz_feed tail;
     bool tail_set;
     STAILQ_HEAD(, gz_tail_blob) ring;
     size_t ring_bytes;
     struct gz_feed search; /* back from the head for content, or a scan for a seek */
     struct gz_range range;
-    int64_t search_from, search_to, search_bytes;
+    int64_t search_to, search_bytes;
     bool searching, scanning;
     struct gz_run *runs; /* scanned before the tail, by rising begin */
     size_t runs_n, runs_cap;
@@ -299,12 +304,15 @@ struct jc_op {
     struct gz_store *store; /* counted */
     struct gz_journal *j;   /* counted; NULL for watch */
     struct executor *ex;
-    struct task task; /* one step is under way at most, toward ex or home */
+    struct task task;  /* one step is under way at most, toward ex or home */
+    struct task task2; /* watch, follow: the other one (watch.c) */
+    struct task wake;  /* follow: to home */
     /* lock: store */
     bool canceled;
     bool linked; /* in watchers, followers or waiters */
     bool timed;
-    bool pending, dirty; /* watch, follow */
+    bool pending, second, running, dirty; /* watch, follow */
+    bool retry;                           /* watch: a snapshot failed for want of memory */
     int end_err;
     TAILQ_ENTRY(jc_op) link;
     TAILQ_ENTRY(jc_op) timed_link;
@@ -347,6 +355,7 @@ struct jc_op {
             jc_seek_fn *done;
             void *arg;
             int64_t block;
+            int64_t tried; /* begin + 1 of the last range that was scanned for it */
         } seek;
         struct {
             jc_fragments_fn *done;
@@ -380,6 +389,7 @@ void gz_notify(struct jc_op *op);
 void gz_notify_followers(struct gz_journal *j);
 void gz_end_followers(struct gz_journal *j, int err);
 void gz_end_watchers(struct gz_store *s, int err);
+void gz_retry_watchers(struct gz_store *s);
 int gz_watch(struct jc_store *s, const struct jc_selector *sel, const struct jc_watcher *w,
              struct jc_op **out);
 int gz_follow(struct jc_store *s, const struct jc_journal *j, const struct jc_follower *f,
@@ -422,6 +432,8 @@ int gz_append(struct jc_store *s, struct jc_txn *txn, struct executor *ex, jc_tx
 void gz_append_end(struct gz_store *s, int err);
 /* Home: true when nothing is queued or under way. */
 bool gz_append_idle(const struct gz_store *s);
+/* Home: begins the next one, if none runs. */
+void gz_append_next(struct gz_store *s);
 struct gz_apply;
 TAILQ_HEAD(gz_apply_list, gz_apply);
 int gz_apply(struct jc_store *s, const struct jc_change *c, size_t n, struct executor *ex,
@@ -467,17 +479,21 @@ struct gz_store {
     STAILQ_HEAD(, gz_journal) dirty;
     struct gz_txn_queue txns;
     struct gz_txn *txn; /* the running one */
-    bool txn_asking;
     struct gz_apply_list applies;
     struct jc_txn_clock txn_clock;
     uint64_t clock_saved;
-    TAILQ_HEAD(, gz_spool) spools; /* most recently used first */
+    bool clock_ready;                           /* the clock of earlier runs is known */
+    TAILQ_HEAD(gz_spool_list, gz_spool) spools; /* most recently used first */
     int64_t spool_bytes;
     size_t kv_busy; /* writes of floors under way */
     bool stopping;
     struct event *stop_timer;
-    pthread_mutex_t curl_lock;
-    void *curls[8]; /* idle handles */
+    bool stop_asked;
+    int64_t stop_waited;
+    struct task stop;
+    atomic_bool io_stop;       /* transfers under way give up */
+    pthread_mutex_t curl_lock; /* a leaf */
+    void *curls[8];            /* idle handles; lock: curl */
 };
 
 static inline struct gz_store *gz_store_of(struct jc_store *s)

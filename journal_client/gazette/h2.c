@@ -425,11 +425,11 @@ static void on_read(struct bufferevent *bev, void *arg)
     struct gz_conn *c = arg;
     struct evbuffer *in = bufferevent_get_input(bev);
 
-    while (!c->dead && evbuffer_get_length(in) > 0) {
-        size_t n = evbuffer_get_contiguous_space(in);
-        const uint8_t *p = evbuffer_pullup(in, (ssize_t)n);
+    struct evbuffer_iovec part;
+
+    while (!c->dead && evbuffer_peek(in, -1, NULL, &part, 1) > 0 && part.iov_len > 0) {
         c->inside = true;
-        ssize_t took = nghttp2_session_mem_recv(c->session, p, n);
+        ssize_t took = nghttp2_session_mem_recv(c->session, part.iov_base, part.iov_len);
         c->inside = false;
         if (took < 0) {
             conn_break(c, took == NGHTTP2_ERR_NOMEM ? E_NOMEM : E_AGAIN);

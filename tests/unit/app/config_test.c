@@ -162,7 +162,6 @@ static void what_this_build_lacks_is_refused_by_name(void **state)
     static const struct {
         const char *name, *value, *says;
     } rows[] = {
-        {"store", "gazette://127.0.0.1:8080", "no Gazette store"},
         {"store", "s3", "neither local nor gazette"},
         {"registry-listen", "127.0.0.1:8081", "no schema registry"},
         {"group-upstream", "kafka://h:1", "cannot hand groups"},

@@ -1,0 +1,293 @@
+/*
+ * The listing: one List watch of all journals. A snapshot comes in several messages and ends with
+ * one whose header holds no revision; then it takes the place of the last one, whole. Journals keep
+ * their objects as long as name and create revision stay.
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "journal_client/gazette/gazette_int.h"
+
+#define ENDS_MAX 3 /* so often a resumed watch may end without news before all is asked anew */
+
+struct gz_list {
+    struct gz_store *s;
+    struct gz_call *call;
+    struct event *timer;
+    Gz__ListResponse **parts; /* of the snapshot that is coming in */
+    size_t parts_n, parts_cap;
+    int64_t revision;
+    struct blob *resume; /* Header of the last snapshot, packed */
+    unsigned attempt;
+    bool fault;
+};
+
+static void ask(struct gz_list *l);
+
+static void parts_drop(struct gz_list *l)
+{
+    for (size_t i = 0; i < l->parts_n; i++)
+        gz__list_response__free_unpacked(l->parts[i], NULL);
+    l->parts_n = 0;
+    l->revision = 0;
+}
+
+/* --- specs --- */
+
+static int64_t duration_ms(const Gz__Duration *d)
+{
+    return d == NULL ? 0 : d->seconds * 1000 + d->nanos / 1000000;
+}
+
+static int journal_of(const Gz__ListedJournal *l, struct gz_journal *j,
+                      const struct jc_journal **out)
+{
+    const Gz__JournalSpec *s = l->spec;
+    size_t n = s->labels == NULL ? 0 : s->labels->n_labels;
+    struct jc_label *labels = mem_array(n + 1, sizeof *labels);
+    struct jc_spec spec = {.name = s->name, .labels = labels, .labels_n = n};
+    int err;
+
+    if (labels == NULL)
+        return E_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        labels[i] = (struct jc_label){s->labels->labels[i]->name, s->labels->labels[i]->value};
+    if (s->fragment != NULL) {
+        spec.fragment_bytes = s->fragment->length;
+        spec.fragment_age_ms = duration_ms(s->fragment->flush_interval);
+        spec.retention_ms = duration_ms(s->fragment->retention);
+    }
+    err = jc_journal_new_impl(&spec, l->create_revision, l->mod_revision, gz_journal_ref(j),
+                              gz_journal_unref, out);
+    if (err < 0)
+        gz_journal_unref(j);
+    mem_free(labels);
+    return err;
+}
+
+/* A reference to the journal of one row. */
+static int row(struct gz_store *s, const Gz__ListedJournal *l, const struct jc_journal **out)
+{
+    const struct jc_journal *old =
+        s->listing == NULL ? NULL : jc_listing_find(s->listing, span_str(l->spec->name));
+    struct gz_journal *j = NULL;
+    int err = 0;
+
+    if (old != NULL && old->create_revision == l->create_revision) {
+        if (old->mod_revision == l->mod_revision) {
+            *out = jc_journal_ref(old);
+            return 0;
+        }
+        j = gz_journal_ref(gz_of(old));
+    } else if ((err = gz_journal_new(s, l->spec->name, l->create_revision, &j)) < 0) {
+        return err;
+    }
+    struct blob *spec = gz_pack(&l->spec->base);
+    if (spec == NULL)
+        err = E_NOMEM;
+    if (err == 0 && (err = journal_of(l, j, out)) == 0)
+        gz_journal_listed(j, l, spec);
+    else
+        blob_unref(spec);
+    gz_journal_unref(j);
+    return err;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct jc_journal *const *x = a, *const *y = b;
+
+    return strcmp((*x)->spec.name, (*y)->spec.name);
+}
+
+/* Journals that are not there any more, or are others of the same name. */
+static void end_missing(const struct jc_listing *old, const struct jc_listing *now)
+{
+    for (size_t i = 0; old != NULL && i < old->n; i++) {
+        const struct jc_journal *was = old->items[i];
+        const struct jc_journal *is = jc_listing_find(now, span_str(was->spec.name));
+        if (is == NULL || gz_of(is) != gz_of(was))
+            gz_journal_gone(gz_of(was), E_NOTFOUND);
+    }
+}
+
+static int install(struct gz_list *l)
+{
+    struct gz_store *s = l->s;
+    const struct jc_journal **items = NULL;
+    const struct jc_listing *now = NULL, *old = s->listing;
+    size_t all = 0, n = 0;
+    int err = 0;
+
+    for (size_t i = 0; i < l->parts_n; i++)
+        all += l->parts[i]->n_journals;
+    if ((items = mem_array(all + 1, sizeof *items)) == NULL)
+        return E_NOMEM;
+    for (size_t i = 0; i < l->parts_n && err == 0; i++) {
+        for (size_t k = 0; k < l->parts[i]->n_journals && err == 0; k++) {
+            const Gz__ListedJournal *lj = l->parts[i]->journals[k];
+            if (lj->spec != NULL && (err = row(s, lj, &items[n])) == 0)
+                n++;
+        }
+    }
+    if (err == 0) {
+        qsort(items, n, sizeof *items, by_name);
+        err = jc_listing_new(l->revision, items, n, &now);
+    }
+    if (err == 0) {
+        pthread_mutex_lock(&s->lock);
+        struct jc_op *op;
+        s->listing = now;
+        TAILQ_FOREACH(op, &s->watchers, link)
+        {
+            gz_notify(op);
+        }
+        pthread_mutex_unlock(&s->lock);
+        end_missing(old, now);
+        jc_listing_unref(old);
+        gz_apply_listed(s, l->revision);
+    }
+    for (size_t i = 0; i < n; i++)
+        jc_journal_unref(items[i]);
+    mem_free(items);
+    return err;
+}
+
+/* --- the call --- */
+
+static int keep(struct gz_list *l, Gz__ListResponse *m)
+{
+    if (l->parts_n == l->parts_cap) {
+        size_t cap = l->parts_cap == 0 ? 8 : l->parts_cap * 2;
+        Gz__ListResponse **v = mem_realloc(l->parts, cap * sizeof *v);
+        if (v == NULL)
+            return E_NOMEM;
+        l->parts = v;
+        l->parts_cap = cap;
+    }
+    l->parts[l->parts_n++] = m;
+    return 0;
+}
+
+static void restart(struct gz_list *l, int err)
+{
+    if (l->attempt >= 2)
+        log_peer(LOG_WARN, "gazette.list", LF_ERR(err));
+    parts_drop(l);
+    if (l->attempt >= ENDS_MAX || err == E_SYNTAX) {
+        blob_unref(l->resume);
+        l->resume = NULL;
+    }
+    gz_arm(l->timer, gz_backoff_ms(l->attempt++));
+}
+
+static void on_message(void *arg, struct span msg)
+{
+    struct gz_list *l = arg;
+    Gz__ListResponse *m = gz__list_response__unpack(NULL, msg.n, msg.p);
+    int64_t revision = 0;
+    int err = m == NULL ? E_SYNTAX : 0;
+
+    if (err == 0 && m->header != NULL && m->header->etcd != NULL)
+        revision = m->header->etcd->revision;
+    if (err == 0 && m->status != GZ_OK) {
+        err = E_IO;
+    } else if (err == 0 && (l->parts_n == 0 || m->n_journals > 0)) {
+        if (l->parts_n == 0)
+            l->revision = revision;
+        if ((err = keep(l, m)) == 0)
+            m = NULL;
+    } else if (err == 0) { /* the mark behind a snapshot */
+        l->attempt = 0;
+        err = install(l);
+        if (err == 0 && l->revision > 0) {
+            blob_unref(l->resume);
+            l->resume = gz_pack(&l->parts[0]->header->base);
+        }
+        parts_drop(l);
+    }
+    if (m != NULL)
+        gz__list_response__free_unpacked(m, NULL);
+    if (err < 0) {
+        gz_call_cancel(l->call);
+        l->call = NULL;
+        restart(l, err);
+    }
+}
+
+static void on_end(void *arg, const struct gz_end *end)
+{
+    struct gz_list *l = arg;
+
+    l->call = NULL;
+    if (end->err < 0 && end->message[0] != '\0')
+        log_peer(LOG_WARN, "gazette.list", LF_STR("message", end->message), LF_ERR(end->err));
+    restart(l, end->err);
+}
+
+static void ask(struct gz_list *l)
+{
+    const struct gz_call_cb cb = {.on_message = on_message, .on_end = on_end, .arg = l};
+    Gz__ListRequest rq;
+    gz__list_request__init(&rq);
+    int err;
+
+    rq.watch = 1;
+    if (l->resume != NULL)
+        rq.watch_resume = gz__header__unpack(NULL, l->resume->len, l->resume->data);
+    err = gz_rpc(l->s, NULL, "List", &rq.base, 0, &cb, &l->call);
+    if (rq.watch_resume != NULL)
+        gz__header__free_unpacked(rq.watch_resume, NULL);
+    if (err < 0)
+        restart(l, err);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    ask(arg);
+}
+
+void gz_list_again(struct gz_list *l)
+{
+    if (l->call != NULL)
+        gz_call_cancel(l->call);
+    l->call = NULL;
+    parts_drop(l);
+    blob_unref(l->resume);
+    l->resume = NULL;
+    event_del(l->timer);
+    ask(l);
+}
+
+int gz_list_new(struct gz_store *s, struct gz_list **out)
+{
+    struct gz_list *l = mem_zalloc(sizeof *l);
+
+    *out = NULL;
+    if (l == NULL)
+        return E_NOMEM;
+    l->s = s;
+    if ((l->timer = evtimer_new(s->evb, on_timer, l)) == NULL) {
+        mem_free(l);
+        return E_NOMEM;
+    }
+    gz_arm(l->timer, 0);
+    *out = l;
+    return 0;
+}
+
+void gz_list_free(struct gz_list *l)
+{
+    if (l == NULL)
+        return;
+    if (l->call != NULL)
+        gz_call_cancel(l->call);
+    parts_drop(l);
+    mem_free(l->parts);
+    blob_unref(l->resume);
+    event_free(l->timer);
+    mem_free(l);
+}

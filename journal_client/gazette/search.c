@@ -1,0 +1,219 @@
+/*
+ * Looking back from the write head for the last content document, in growing windows, each read
+ * forward once; what the last one read becomes the begin of the tail's index. And scans of ranges
+ * that seeks ask for. Both are one reader: a range at a time, fed into an index.
+ */
+#include "base/log.h"
+#include "base/mem.h"
+#include "journal_client/gazette/gazette_int.h"
+
+#define WINDOW_FIRST (64 << 10)
+#define WINDOW_GROWS 4
+#define WINDOW_MAX   (INT64_C(64) << 20)
+
+static void window(struct gz_journal *j);
+
+static void next_piece(struct gz_journal *j, void (*done)(struct gz_range *, int))
+{
+    j->range = (struct gz_range){
+        .j = j, .begin = j->search.pos, .end = j->search_to, .max = GZ_PIECE, .done = done};
+    gz_range_start(&j->range);
+}
+
+static struct gz_journal *journal_of(struct gz_range *r)
+{
+    return (struct gz_journal *)(void *)((char *)r - offsetof(struct gz_journal, range));
+}
+
+/* Takes what a range brought. Returns 1 when the end is reached, 0: go on, or an error. */
+static int take(struct gz_journal *j, const struct gz_range *r, int err)
+{
+    if (err < 0)
+        return err;
+    if (r->bytes == NULL)
+        return 1;
+    err = gz_feed_add(&j->search, &j->store->probe, r->at, blob_span(r->bytes), NULL);
+    if (err < 0)
+        return err;
+    return j->search.pos >= j->search_to ? 1 : 0;
+}
+
+/* --- the last content --- */
+
+static void finish(struct gz_journal *j)
+{
+    j->searching = false;
+    if (j->tail_set)
+        gz_feed_fini(&j->tail);
+    j->tail = j->search;
+    j->search = (struct gz_feed){0};
+    /* The end of the window may be a hole; what follows begins with a document. */
+    if (j->tail.pos < j->said_head || !j->tail.aligned) {
+        gz_feed_fini(&j->tail);
+        gz_feed_init(&j->tail, j->said_head, true);
+    }
+    j->tail_set = true;
+    gz_search_done(j);
+}
+
+/* The window is read: enough, or a larger one? */
+static void judge(struct gz_journal *j)
+{
+    const struct gz_run *run = &j->search.run;
+    bool all = run->begin <= j->first || (j->search.aligned && j->floor.content_end >= run->begin);
+
+    if (run->sum.content_end > 0 || all) {
+        finish(j);
+        return;
+    }
+    if (j->search_bytes >= WINDOW_MAX) {
+        log_event(LOG_WARN, "gazette.no_content_near_head", LF_STR("journal", j->name),
+                  LF_INT("looked_at", j->search_bytes));
+        /* The last content lies before: its end is not known better than this. */
+        j->search.run.sum.content_end = run->begin;
+        finish(j);
+        return;
+    }
+    j->search_bytes *= WINDOW_GROWS;
+    window(j);
+}
+
+static void on_piece(struct gz_range *r, int err)
+{
+    struct gz_journal *j = journal_of(r);
+    int rc = j->searching ? take(j, r, err) : E_CANCELED;
+
+    blob_unref(r->bytes);
+    if (!j->searching) {
+        /* it was stopped meanwhile */
+    } else if (rc < 0) {
+        gz_search_stop(j);
+        log_peer(LOG_WARN, "gazette.search", LF_STR("journal", j->name), LF_ERR(rc));
+        gz_arm(j->timer, gz_backoff_ms(j->attempt++));
+    } else if (rc > 0) {
+        judge(j);
+    } else {
+        next_piece(j, on_piece);
+        return;
+    }
+    gz_journal_unref(j);
+}
+
+/* Takes over a reference of the search. */
+static void window(struct gz_journal *j)
+{
+    int64_t low = j->said_head - j->search_bytes;
+
+    gz_feed_fini(&j->search);
+    if (low <= j->first)
+        low = j->first;
+    gz_feed_init(&j->search, low, low == j->first);
+    if (low >= j->said_head) {
+        finish(j);
+        return;
+    }
+    j->searching = true;
+    j->search_to = j->said_head;
+    (void)gz_journal_ref(j);
+    next_piece(j, on_piece);
+}
+
+void gz_search_start(struct gz_journal *j)
+{
+    if (j->range.busy) { /* a stopped one is about to end */
+        gz_arm(j->timer, 10);
+        return;
+    }
+    j->search_bytes = WINDOW_FIRST;
+    window(j);
+}
+
+static void end_scanners(struct gz_journal *j, int err)
+{
+    struct gz_op_list ops = TAILQ_HEAD_INITIALIZER(ops);
+    struct jc_op *op;
+
+    TAILQ_CONCAT(&ops, &j->scanners, home_link);
+    while ((op = TAILQ_FIRST(&ops)) != NULL) {
+        TAILQ_REMOVE(&ops, op, home_link);
+        op->err = err;
+        gz_op_ready(op);
+    }
+}
+
+void gz_search_stop(struct gz_journal *j)
+{
+    if (!j->searching && !j->scanning)
+        return;
+    j->searching = j->scanning = false;
+    gz_feed_fini(&j->search);
+    j->search = (struct gz_feed){0};
+    gz_range_cancel(&j->range);
+    end_scanners(j, j->deleted ? E_NOTFOUND : E_AGAIN);
+}
+
+/* --- scans --- */
+
+static int keep_run(struct gz_journal *j, struct gz_run *run)
+{
+    size_t at = 0;
+
+    if (j->runs_n == j->runs_cap) {
+        size_t cap = j->runs_cap == 0 ? 8 : j->runs_cap * 2;
+        struct gz_run *v = mem_realloc(j->runs, cap * sizeof *v);
+        if (v == NULL)
+            return E_NOMEM;
+        j->runs = v;
+        j->runs_cap = cap;
+    }
+    while (at < j->runs_n && j->runs[at].begin < run->begin)
+        at++;
+    memmove(j->runs + at + 1, j->runs + at, (j->runs_n - at) * sizeof *run);
+    j->runs[at] = *run;
+    j->runs_n++;
+    *run = (struct gz_run){0};
+    return 0;
+}
+
+static void scan_over(struct gz_journal *j, int err)
+{
+    if (err == 0 && j->search.aligned) {
+        /* Up to there it is known that there is nothing more. */
+        if (j->search.run.end < j->search_to && wr_len(&j->search.part) == 0)
+            j->search.run.end = j->search_to;
+        if (j->search.run.end > j->search.run.begin)
+            err = keep_run(j, &j->search.run);
+        else
+            err = E_CORRUPT; /* a document without an end where a fragment ends */
+    } else if (err == 0) {
+        err = E_CORRUPT;
+    }
+    gz_feed_fini(&j->search);
+    j->search = (struct gz_feed){0};
+    j->scanning = false;
+    end_scanners(j, err);
+}
+
+static void on_scan_piece(struct gz_range *r, int err)
+{
+    struct gz_journal *j = journal_of(r);
+    int rc = j->scanning ? take(j, r, err) : E_CANCELED;
+
+    blob_unref(r->bytes);
+    if (j->scanning && rc == 0) {
+        next_piece(j, on_scan_piece);
+        return;
+    }
+    if (j->scanning)
+        scan_over(j, rc > 0 ? 0 : rc);
+    gz_journal_unref(j);
+}
+
+void gz_scan_start(struct gz_journal *j, int64_t from, int64_t to, bool aligned)
+{
+    gz_feed_init(&j->search, from, aligned);
+    j->search_to = to;
+    j->scanning = true;
+    (void)gz_journal_ref(j);
+    next_piece(j, on_scan_piece);
+}
