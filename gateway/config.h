@@ -79,7 +79,9 @@ struct gw_config {
     const char *groups_path;      /* database of the consumer groups; NULL: they are not kept */
     int64_t group_min_session_ms; /* all of groups: 0 = default of app/config.def */
     int64_t group_max_session_ms;
-    int64_t group_initial_delay_ms; /* < 0: default */
+    int64_t group_initial_delay_ms;    /* < 0: default */
+    int64_t group_consumer_session_ms; /* KIP-848 */
+    int64_t group_consumer_heartbeat_ms;
     int64_t group_retention_ms;
     unsigned max_group_members;
     unsigned max_groups;    /* of one task */

@@ -360,6 +360,8 @@ static int start_groups(struct gateway *gw, char *why, size_t why_bytes)
                 .min_session_ms = or_default(c->group_min_session_ms, 6000),
                 .max_session_ms = or_default(c->group_max_session_ms, 1800000),
                 .max_rebalance_ms = or_default(c->group_max_session_ms, 1800000),
+                .consumer_session_ms = c->group_consumer_session_ms, /* 0: Kafka's */
+                .consumer_heartbeat_ms = c->group_consumer_heartbeat_ms,
                 .initial_delay_ms = c->group_initial_delay_ms < 0 ? 200 : c->group_initial_delay_ms,
                 .max_members = (size_t)or_default(c->max_group_members, 2000),
                 .max_bytes = GROUP_MAX_BYTES,
