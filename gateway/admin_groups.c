@@ -1,6 +1,7 @@
 /*
- * /v1/groups: consumer groups over all tasks, their lag, reset and deletion; and /metrics, which
- * shows their lag. The groups thread writes the answer down; the control thread sends it.
+ * /v1/groups: consumer groups over all tasks, their lag, reset and deletion; /metrics and the
+ * status page, which show their lag. The groups thread writes the answer down; the control thread
+ * sends it.
  */
 #include "base/mem.h"
 #include "base/num.h"
@@ -28,6 +29,11 @@ static void send_answer(struct groups_http *gh)
 
     if (gh->ask.status != 200) {
         admin_reply_error(a, gh->call.req, gh->ask.status, "%s", gh->ask.fault);
+        return;
+    }
+    if (gh->ask.kind == GROUPS_ASK_HTML) {
+        admin_reply_status(a, gh->call.req,
+                           wr_err(w) < 0 || w->b == NULL ? span_of("", 0) : blob_span(w->b));
         return;
     }
     if (gh->ask.kind != GROUPS_ASK_LAG) {
@@ -164,13 +170,28 @@ void admin_post_group_reset(struct admin_rq *rq)
     start(rq, gh);
 }
 
-void admin_get_metrics(struct admin_rq *rq)
+static bool has_groups(const struct admin_rq *rq)
 {
     const struct gw_shared *shared = rq->a->host.shared;
+    return shared != NULL && shared->groups != NULL && !rq->a->draining;
+}
+
+void admin_get_status(struct admin_rq *rq)
+{
+    struct groups_http *gh;
+
+    if (!has_groups(rq))
+        admin_reply_status(rq->a, rq->req, span_of("", 0));
+    else if ((gh = new_call(rq, GROUPS_ASK_HTML)) != NULL)
+        start(rq, gh);
+}
+
+void admin_get_metrics(struct admin_rq *rq)
+{
     struct groups_http *gh;
     struct writer w;
 
-    if (shared != NULL && shared->groups != NULL && !rq->a->draining) {
+    if (has_groups(rq)) {
         if ((gh = new_call(rq, GROUPS_ASK_LAG)) != NULL)
             start(rq, gh);
         return;

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "gateway/admin_int.h"
+#include "gateway/html.h"
 #include "gateway/metrics.h"
 #include "journal_client/uuid.h"
 
@@ -24,31 +25,6 @@ static const char HEAD[] =
     "@media(prefers-color-scheme:dark){body{color:#dde4ea;background:#14191e}"
     "th,p{color:#9aa7b4}th,td{border-color:#2c363f}a{color:#7cc0ff}}\n"
     "</style></head><body>\n<h1>Sluice</h1>\n";
-
-static void escape(struct writer *w, const char *s)
-{
-    for (; *s != '\0'; s++) {
-        switch (*s) {
-        case '<':
-            wr_str(w, "&lt;");
-            break;
-        case '>':
-            wr_str(w, "&gt;");
-            break;
-        case '&':
-            wr_str(w, "&amp;");
-            break;
-        case '"':
-            wr_str(w, "&quot;");
-            break;
-        case '\'':
-            wr_str(w, "&#39;");
-            break;
-        default:
-            wr_u8(w, (uint8_t)*s);
-        }
-    }
-}
 
 static void when(struct writer *w, uint64_t clock)
 {
@@ -72,9 +48,9 @@ static void topic_rows(struct writer *w, const struct gw_topic *t)
         (void)gw_part_heads(t->parts[i], &h);
         wr_str(w, "<tr><td>");
         if (i == 0)
-            escape(w, t->name);
+            html_text(w, t->name);
         wr_printf(w, "</td><td class=\"n\">%zu</td><td><code>", i);
-        escape(w, t->parts[i]->journal->spec.name);
+        html_text(w, t->parts[i]->journal->spec.name);
         wr_printf(w,
                   "</code></td><td class=\"n\">%" PRId64 "</td><td class=\"n\">%" PRId64
                   "</td><td class=\"n\">%" PRId32 "</td><td>",
@@ -84,7 +60,7 @@ static void topic_rows(struct writer *w, const struct gw_topic *t)
     }
     if (t->parts_n == 0) {
         wr_str(w, "<tr><td>");
-        escape(w, t->name);
+        html_text(w, t->name);
         wr_str(w, "</td><td colspan=\"6\">no partition yet</td></tr>\n");
     }
 }
@@ -94,50 +70,63 @@ static void counter_row(struct writer *w, const char *what, enum metric_id m)
     wr_printf(w, "<tr><td>%s</td><td class=\"n\">%" PRId64 "</td></tr>\n", what, metric_get(m));
 }
 
-void admin_get_status(struct admin_rq *rq)
+static void write_topics(struct writer *w, const struct gw_view *view)
 {
-    const struct admin_host *host = &rq->a->host;
-    const struct gw_view *view = host->view(host->arg);
+    wr_str(w, "<h2>Topics</h2>\n");
+    if (view == NULL || view->topics_n == 0) {
+        wr_str(w, "<p>No collection yet. Publish one: <code>sluice publish demo/things "
+                  "&lt; things.ndjson</code></p>\n");
+        return;
+    }
+    wr_str(w, "<table><tr><th>topic</th><th class=\"n\">partition</th><th>journal</th>"
+              "<th class=\"n\">log start</th><th class=\"n\">high watermark</th>"
+              "<th class=\"n\">epoch</th><th>hidden before</th></tr>\n");
+    for (size_t i = 0; i < view->topics_n; i++)
+        topic_rows(w, &view->topics[i]);
+    wr_str(w, "</table>\n");
+}
+
+static void write_traffic(struct writer *w)
+{
+    wr_str(w, "<h2>Traffic since start</h2>\n<table>\n");
+    counter_row(w, "Kafka connections open", M_CONNECTIONS_OPEN);
+    counter_row(w, "Kafka connections accepted", M_CONNECTIONS_TOTAL);
+    counter_row(w, "Kafka requests answered", M_REQUESTS);
+    counter_row(w, "bytes sent to Kafka clients", M_BYTES_OUT);
+    counter_row(w, "connections closed for malformed frames", M_PROTOCOL_ERRORS);
+    counter_row(w, "publish requests committed", M_PUBLISH_REQUESTS);
+    counter_row(w, "documents committed", M_PUBLISH_DOCUMENTS);
+    counter_row(w, "publish requests refused", M_PUBLISH_REFUSED);
+    counter_row(w, "store errors", M_STORE_ERRORS);
+    wr_str(w, "</table>\n<p><a href=\"/metrics\">metrics</a> &middot; "
+              "<a href=\"/v1/topics\">topics</a> &middot; <a href=\"/v1/groups\">groups</a> "
+              "&middot; <a href=\"/v1/journals\">journals</a> &middot; "
+              "<a href=\"/v1/collections\">collections</a></p>\n</body></html>\n");
+}
+
+void admin_reply_status(struct admin_http *a, struct evhttp_request *req, struct span groups)
+{
+    const struct admin_host *host = &a->host;
     const char *why = host->unready == NULL ? NULL : host->unready(host->arg);
     struct writer w;
 
     wr_init(&w, ADMIN_REPLY_MAX);
     wr_str(&w, HEAD);
     wr_str(&w, "<p>");
-    if (rq->a->draining)
+    if (a->draining)
         why = "draining";
-    escape(&w, why == NULL ? "Ready. Collections of JSON documents, served as Kafka topics." : why);
-    wr_str(&w, "</p>\n<h2>Topics</h2>\n");
-    if (view == NULL || view->topics_n == 0)
-        wr_str(&w, "<p>No collection yet. Publish one: <code>sluice publish demo/things "
-                   "&lt; things.ndjson</code></p>\n");
-    else {
-        wr_str(&w, "<table><tr><th>topic</th><th class=\"n\">partition</th><th>journal</th>"
-                   "<th class=\"n\">log start</th><th class=\"n\">high watermark</th>"
-                   "<th class=\"n\">epoch</th><th>hidden before</th></tr>\n");
-        for (size_t i = 0; i < view->topics_n; i++)
-            topic_rows(&w, &view->topics[i]);
-        wr_str(&w, "</table>\n");
-    }
-    wr_str(&w, "<h2>Traffic since start</h2>\n<table>\n");
-    counter_row(&w, "Kafka connections open", M_CONNECTIONS_OPEN);
-    counter_row(&w, "Kafka connections accepted", M_CONNECTIONS_TOTAL);
-    counter_row(&w, "Kafka requests answered", M_REQUESTS);
-    counter_row(&w, "bytes sent to Kafka clients", M_BYTES_OUT);
-    counter_row(&w, "connections closed for malformed frames", M_PROTOCOL_ERRORS);
-    counter_row(&w, "publish requests committed", M_PUBLISH_REQUESTS);
-    counter_row(&w, "documents committed", M_PUBLISH_DOCUMENTS);
-    counter_row(&w, "publish requests refused", M_PUBLISH_REFUSED);
-    counter_row(&w, "store errors", M_STORE_ERRORS);
-    wr_str(&w, "</table>\n<p><a href=\"/metrics\">metrics</a> &middot; "
-               "<a href=\"/v1/topics\">topics</a> &middot; <a href=\"/v1/journals\">journals</a> "
-               "&middot; <a href=\"/v1/collections\">collections</a></p>\n</body></html>\n");
+    html_text(&w,
+              why == NULL ? "Ready. Collections of JSON documents, served as Kafka topics." : why);
+    wr_str(&w, "</p>\n");
+    write_topics(&w, host->view(host->arg));
+    wr_span(&w, groups);
+    write_traffic(&w);
     if (wr_err(&w) < 0) {
-        admin_reply_error(rq->a, rq->req, 503, "%s", err_text(wr_err(&w)));
+        admin_reply_error(a, req, 503, "%s", err_text(wr_err(&w)));
     } else {
-        admin_add_header(rq->req, "Content-Security-Policy",
+        admin_add_header(req, "Content-Security-Policy",
                          "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
-        admin_reply(rq->a, rq->req, 200, "text/html; charset=utf-8", blob_span(w.b));
+        admin_reply(a, req, 200, "text/html; charset=utf-8", blob_span(w.b));
     }
     wr_fini(&w);
 }

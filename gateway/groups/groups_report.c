@@ -13,6 +13,7 @@
 #include "gateway/groups/classic.h"
 #include "gateway/groups/consumer_int.h"
 #include "gateway/groups/groups_int.h"
+#include "gateway/html.h"
 #include "schema/json_reader.h"
 
 static void run_done(struct task *t)
@@ -267,6 +268,40 @@ static void list_lag(struct groups *gs, struct groups_ask *ask)
     finish(ask, 200, NULL);
 }
 
+static void html_row(const struct groups *gs, const struct group *g, struct writer *w)
+{
+    int64_t lag = group_lag(gs, g);
+
+    wr_str(w, "<tr><td>");
+    html_text(w, g->id);
+    wr_str(w, "</td><td>");
+    html_text(w, g->task);
+    wr_printf(w, "</td><td>%s</td><td>%s</td><td class=\"n\">%zu</td><td class=\"n\">",
+              g->ops->type, g->ops->state(g), members_of(g));
+    if (lag >= 0)
+        wr_printf(w, "%" PRId64, lag);
+    wr_str(w, "</td></tr>\n");
+}
+
+static void list_html(struct groups *gs, struct groups_ask *ask)
+{
+    size_t n;
+    struct group **list = sorted(gs, ask, &n);
+
+    if (n > 0)
+        wr_str(&ask->out, "<h2>Consumer groups</h2>\n<table><tr><th>group</th><th>task</th>"
+                          "<th>type</th><th>state</th><th class=\"n\">members</th>"
+                          "<th class=\"n\">lag (bytes)</th></tr>\n");
+    for (size_t i = 0; i < n && i < GROUPS_HTML_ROWS; i++)
+        html_row(gs, list[i], &ask->out);
+    if (n > 0)
+        wr_str(&ask->out, "</table>\n");
+    if (n > GROUPS_HTML_ROWS)
+        wr_printf(&ask->out, "<p>and %zu more</p>\n", n - GROUPS_HTML_ROWS);
+    mem_free(list);
+    finish(ask, 200, NULL);
+}
+
 /* --- changes --- */
 
 static void deleted(struct group_write *w)
@@ -424,6 +459,10 @@ static void run_ask(struct task *t)
 
     if (ask->kind == GROUPS_ASK_LIST) {
         list_groups(gs, ask);
+        return;
+    }
+    if (ask->kind == GROUPS_ASK_HTML) {
+        list_html(gs, ask);
         return;
     }
     if (ask->kind == GROUPS_ASK_LAG) {

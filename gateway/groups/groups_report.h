@@ -10,11 +10,13 @@
 #include "gateway/groups/groups.h"
 
 #define GROUPS_LAG_SERIES ((size_t)1000) /* of the lag metric; the rest is counted */
+#define GROUPS_HTML_ROWS  ((size_t)200)  /* of the status page */
 
 enum groups_ask_kind {
     GROUPS_ASK_LIST,   /* all groups, or those of a task */
     GROUPS_ASK_ONE,    /* with members and offsets */
     GROUPS_ASK_LAG,    /* Prometheus text */
+    GROUPS_ASK_HTML,   /* a table for the status page; "" when there are none */
     GROUPS_ASK_RESET,  /* of an empty group */
     GROUPS_ASK_DELETE, /* an empty group */
 };
