@@ -27,12 +27,15 @@ static void is_nearest(const char *text)
     size_t len = strlen(text);
     const uint8_t *end = sc_num_scan((const uint8_t *)text, (const uint8_t *)text + len, &n);
     double got, want = strtod(text, NULL);
+    uint64_t got_bits, want_bits;
 
     assert_ptr_equal(end, text + len);
     got = sc_num_double(&n);
-    if (memcmp(&got, &want, sizeof got) != 0)
+    memcpy(&got_bits, &got, sizeof got);
+    memcpy(&want_bits, &want, sizeof want);
+    if (got_bits != want_bits)
         print_message("%s: %.17g, not %.17g\n", text, got, want);
-    assert_memory_equal(&got, &want, sizeof got);
+    assert_true(got_bits == want_bits);
 }
 
 static void doubles_are_the_nearest(void **state)
