@@ -1,5 +1,5 @@
-"""The lab's smoke test (tests/lab/smoke.sh -P) against the gateway: each client and tool that needs no consumer group is
-one test, named after its row."""
+"""The lab's smoke test (tests/lab/smoke.sh) against the gateway: each client and tool is one test, named after its row, with
+groups of both protocols. Frameworks and native Node clients that CI does not install are left out."""
 import re
 import subprocess
 
@@ -10,7 +10,8 @@ from scale import QUICK
 from sluice import Server
 
 SMOKE = str(clients.LAB_DIR / 'smoke.sh')
-ROWS = subprocess.run([SMOKE, '-P', '-l'], stdout=subprocess.PIPE, check=True).stdout.decode().split()
+LEFT_OUT = {'quix', 'faust', 'bytewax', 'faststream', 'node-rdkafka', 'confluent-js', 'confluent-js-next'}
+ROWS = [r for r in subprocess.run([SMOKE, '-l'], stdout=subprocess.PIPE, check=True).stdout.decode().split() if r not in LEFT_OUT]
 N = 1200
 NOT_QUICK = re.compile('java|franz|sarama|kafka-go|kafkajs|platformatic|2.3|1.9|ng|2.0|rskafka')
 
@@ -28,7 +29,7 @@ def test_smoke(srv: Server, hello, row, tmp_path):
         for i in range(0, N, 100):
             srv.publish('hello', [{'id': i + k, 'text': 'document %d' % (i + k)} for k in range(100)], 3, '/id')
         hello['pid'] = srv.proc.pid
-    p = clients.run([SMOKE, '-P', '-b', srv.bootstrap, '-a', srv.admin_url, '-t', 'hello', '-n', N, '-k', tmp_path, row], timeout=150,
+    p = clients.run([SMOKE, '-b', srv.bootstrap, '-a', srv.admin_url, '-t', 'hello', '-n', N, '-k', tmp_path, row], timeout=150,
                     env={'LAB_IDLE_MS': '1200'}, check=False)
     line = next((x for x in p.stdout.decode().split('\n') if x.split(' ')[1:2] == [row]), '')
     if line.startswith('SKIP'):
