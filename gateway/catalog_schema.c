@@ -61,7 +61,7 @@ static void put_file_ref(struct schema_text *t, const struct cat_node *at, struc
         return;
     }
     s->is_doc = true;
-    wr_init(&uri, 64 * 1024);
+    wr_init(&uri, (size_t)64 * 1024);
     wr_str(&uri, "file://");
     wr_str(&uri, s->path);
     wr_span(&uri, fragment);
