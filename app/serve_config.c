@@ -264,6 +264,8 @@ int serve_config_make(const struct config *c, struct serve_config *out,
     out->gw.max_request_bytes = (size_t)c->max_request_bytes;
     out->gw.max_ingest_bytes = (size_t)c->max_ingest_bytes;
     out->gw.max_document_bytes = (size_t)c->max_document_bytes;
+    out->gw.max_admin_connections = (unsigned)c->max_admin_connections;
+    out->gw.admin_hosts = c->admin_hosts[0] == '\0' ? NULL : c->admin_hosts;
     out->gw.ingest_in_flight_bytes = (size_t)c->ingest_in_flight_bytes;
     out->gw.idempotency_ms = c->idempotency_window;
     out->gw.conn_output_bytes = (size_t)c->conn_output_bytes;

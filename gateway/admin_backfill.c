@@ -89,7 +89,7 @@ static void write_status(struct writer *w, struct admin_http *a, const char *col
 
 static void reply(struct backfill_http *bh)
 {
-    struct evhttp_request *req = bh->call.req;
+    struct http_rq *req = bh->call.req;
     struct admin_http *a = bh->call.a;
     struct backfill_status st;
     struct writer w;
@@ -143,7 +143,7 @@ static void start_looking(struct backfill_http *bh)
 static void reply_refused(struct backfill_http *bh, const struct backfill_answer *answer)
 {
     const struct backfill_foreign *f = &answer->foreign;
-    struct evhttp_request *req = bh->call.req;
+    struct http_rq *req = bh->call.req;
     struct writer w;
 
     bh->call.req = NULL;

@@ -31,8 +31,8 @@ static void on_end(struct admin_call *call, bool closing)
 {
     if (!closing)
         return; /* workers answer soon */
-    if (call->req != NULL && evhttp_request_get_connection(call->req) == NULL)
-        evhttp_request_free(call->req);
+    if (call->req != NULL)
+        http_drop(call->req);
     call->req = NULL;
 }
 

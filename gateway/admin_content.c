@@ -4,12 +4,9 @@
  * next block is read when the client has taken the last one, so a slow reader costs one block.
  * Control thread.
  */
-#include <errno.h>
 #include <event2/buffer.h>
-#include <event2/bufferevent.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/socket.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -66,8 +63,7 @@ static void stream_close(struct stream *s)
 
 static void stream_finish(struct stream *s)
 {
-    admin_sending(s->call.a, s->call.req);
-    evhttp_send_reply_end(s->call.req); /* frees it when the client left */
+    http_reply_end(s->call.req);
     stream_close(s);
 }
 
@@ -80,57 +76,41 @@ static void stream_refuse(struct stream *s, int status, const char *why)
 /* A fault in mid-stream: the connection breaks, so that nobody takes the part for the whole. */
 static void stream_break(struct stream *s, int err)
 {
-    struct evhttp_connection *evcon;
-
     log_event(LOG_ERROR, "admin.content", LF_STR("journal", s->journal->spec.name), LF_ERR(err));
     if (!s->started) {
         stream_refuse(s, 503, err_text(err));
         return;
     }
-    evcon = evhttp_request_get_connection(s->call.req);
-    if (evcon == NULL) {
-        evhttp_request_free(s->call.req);
-    } else {
-        evhttp_connection_set_closecb(evcon, NULL, NULL);
-        evhttp_connection_free(evcon); /* and its request */
-    }
+    http_drop(s->call.req);
     stream_close(s);
 }
 
-/* evhttp gives the connection up. */
-static void on_conn_close(struct evhttp_connection *evcon, void *arg)
+/* The client left. */
+static void on_lost(void *arg)
 {
     struct stream *s = arg;
 
-    (void)evcon;
     if (s->closed)
         return;
-    if (evhttp_request_get_connection(s->call.req) == NULL)
-        evhttp_request_free(s->call.req);
+    http_drop(s->call.req);
     stream_close(s);
 }
 
-/* evhttp does not read while an answer is being made, so it cannot see that a client left. */
+/* Who sends nothing more does not wait for what is still to come. */
 static void on_probe(evutil_socket_t fd, short what, void *arg)
 {
     struct stream *s = arg;
-    struct evhttp_connection *evcon;
-    char byte;
 
     (void)fd;
     (void)what;
-    if (s->closed || (evcon = evhttp_request_get_connection(s->call.req)) == NULL)
-        return;
-    if (recv(bufferevent_getfd(evhttp_connection_get_bufferevent(evcon)), &byte, 1,
-             MSG_PEEK | MSG_DONTWAIT) == 0)
+    if (!s->closed && http_rq_ended(s->call.req))
         stream_finish(s);
 }
 
-static void on_flushed(struct evhttp_connection *evcon, void *arg)
+static void on_flushed(void *arg)
 {
     struct stream *s = arg;
 
-    (void)evcon;
     if (s->closed)
         return;
     s->flushing = false;
@@ -187,7 +167,7 @@ static void on_block(void *arg, int err, struct jc_block *block)
         stream_step(s);
     } else {
         s->flushing = true;
-        evhttp_send_reply_chunk_with_cb(s->call.req, out, on_flushed, s);
+        http_reply_chunk(s->call.req, out, on_flushed, s);
     }
     if (out != NULL)
         evbuffer_free(out);
@@ -225,12 +205,11 @@ static void add_headers(struct stream *s)
 /* The first heads: what is asked for is known now. */
 static void stream_start(struct stream *s)
 {
-    struct evhttp_request *req = s->call.req;
-    struct evhttp_connection *evcon = evhttp_request_get_connection(req);
+    struct http_rq *req = s->call.req;
     struct timeval tv = {.tv_sec = PROBE_S};
 
-    if (evcon == NULL) { /* the client left already */
-        evhttp_request_free(req);
+    if (http_rq_lost(req)) {
+        http_drop(req);
         stream_close(s);
         return;
     }
@@ -242,10 +221,10 @@ static void stream_start(struct stream *s)
         s->pos = s->heads.first;
     if (!s->follow && s->end > s->heads.write_head)
         s->end = s->heads.write_head;
-    if (evhttp_request_get_command(req) == EVHTTP_REQ_HEAD) {
+    if (http_rq_head(req)->method == HTTP_HEAD) {
         add_headers(s);
-        admin_sending(s->call.a, req);
-        evhttp_send_reply(req, 200, NULL, NULL); /* the length is not known */
+        http_reply_start(req, 200); /* the length is not known */
+        http_reply_end(req);
         stream_close(s);
         return;
     }
@@ -257,9 +236,9 @@ static void stream_start(struct stream *s)
         }
     }
     s->started = true;
-    evhttp_connection_set_closecb(evcon, on_conn_close, s);
+    http_rq_on_lost(req, on_lost, s);
     add_headers(s);
-    evhttp_send_reply_start(req, 200, NULL);
+    http_reply_start(req, 200);
     stream_step(s);
 }
 
@@ -288,7 +267,6 @@ static void on_heads_end(void *arg, int err)
 static void on_end(struct admin_call *call, bool closing)
 {
     struct stream *s = (struct stream *)(void *)call;
-    struct evhttp_connection *evcon;
 
     if (s->closed)
         return;
@@ -297,10 +275,7 @@ static void on_end(struct admin_call *call, bool closing)
             stream_finish(s);
         return; /* otherwise the next step ends it */
     }
-    if ((evcon = evhttp_request_get_connection(call->req)) == NULL)
-        evhttp_request_free(call->req);
-    else
-        evhttp_connection_set_closecb(evcon, NULL, NULL);
+    http_drop(call->req);
     stream_close(s);
 }
 

@@ -1,15 +1,12 @@
 /*
  * The admin listener: accepts, routes, answers, drains and ends. Handlers are in admin_*.c. Control
- * thread only. Refuses what could be understood in two ways (several Content-Length headers, a
- * Content-Length beside Transfer-Encoding) and closes such connections; refuses posts from other
- * web sites (Origin), because a browser would send them to a loopback address too.
+ * thread only. HTTP itself is gateway/http_server.h's. Refuses what a browser would be made to send
+ * by other web sites: a Host that is not this machine on a loopback address (DNS rebinding), a
+ * foreign Origin with anything that changes something.
  */
 #include "gateway/admin_http.h"
 
-#include <errno.h>
-#include <event2/buffer.h>
-#include <event2/keyvalq_struct.h>
-#include <event2/listener.h>
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,76 +21,32 @@
 #include "gateway/tls.h"
 #include "gateway/worker.h"
 
-#define HEADER_BYTES 32768
-#define IDLE_S       60
-#define LAST_WAITS   100
+#define DEFAULT_BODIES ((size_t)256 << 20)
+#define LAST_WAITS     100
 
-/* --- answers
- * ----------------------------------------------------------------------------------------- */
+/* --- answers --- */
 
-const char *admin_header(struct evhttp_request *req, const char *name)
+const char *admin_header(struct http_rq *req, const char *name)
 {
-    return evhttp_find_header(evhttp_request_get_input_headers(req), name);
+    return http_header(req, name);
 }
 
-void admin_add_header(struct evhttp_request *req, const char *name, const char *value)
+void admin_add_header(struct http_rq *req, const char *name, const char *value)
 {
-    /* fails only without memory: the answer then goes without this header */
-    (void)evhttp_add_header(evhttp_request_get_output_headers(req), name, value);
+    http_add_header(req, name, value);
 }
 
-static void on_sent(struct evhttp_request *req, void *arg)
-{
-    struct admin_http *a = arg;
-
-    a->unsent--;
-    evhttp_connection_set_closecb(evhttp_request_get_connection(req), NULL, NULL);
-}
-
-static void on_lost(struct evhttp_connection *evcon, void *arg)
-{
-    struct admin_http *a = arg;
-
-    (void)evcon;
-    a->unsent--;
-}
-
-void admin_sending(struct admin_http *a, struct evhttp_request *req)
-{
-    struct evhttp_connection *evcon = evhttp_request_get_connection(req);
-
-    if (evcon == NULL) /* the client left: evhttp only frees the request */
-        return;
-    a->unsent++;
-    evhttp_request_set_on_complete_cb(req, on_sent, a);
-    evhttp_connection_set_closecb(evcon, on_lost, a);
-}
-
-void admin_reply(struct admin_http *a, struct evhttp_request *req, int status, const char *type,
+void admin_reply(struct admin_http *a, struct http_rq *req, int status, const char *type,
                  struct span body)
 {
-    struct evbuffer *out = evhttp_request_get_output_buffer(req);
-    char length[32];
-
-    admin_add_header(req, "Content-Type", type);
-    admin_add_header(req, "Cache-Control", "no-store");
-    admin_add_header(req, "X-Content-Type-Options", "nosniff");
-    if (a->draining)
-        admin_add_header(req, "Connection", "close");
-    (void)snprintf(length, sizeof length, "%zu", body.n);
-    admin_add_header(req, "Content-Length", length);
-    if (evhttp_request_get_command(req) != EVHTTP_REQ_HEAD &&
-        evbuffer_add(out, body.p, body.n) < 0) {
-        (void)evhttp_remove_header(evhttp_request_get_output_headers(req), "Content-Length");
-        admin_add_header(req, "Content-Length", "0");
-        status = 503;
-    }
-    admin_sending(a, req);
-    evhttp_send_reply(req, status, NULL, NULL);
+    (void)a;
+    http_add_header(req, "Content-Type", type);
+    http_add_header(req, "Cache-Control", "no-store");
+    http_add_header(req, "X-Content-Type-Options", "nosniff");
+    http_reply(req, status, body);
 }
 
-void admin_reply_json(struct admin_http *a, struct evhttp_request *req, int status,
-                      struct writer *w)
+void admin_reply_json(struct admin_http *a, struct http_rq *req, int status, struct writer *w)
 {
     if (wr_err(w) < 0)
         admin_reply_error(a, req, 503, "%s", err_text(wr_err(w)));
@@ -102,8 +55,7 @@ void admin_reply_json(struct admin_http *a, struct evhttp_request *req, int stat
     wr_fini(w);
 }
 
-void admin_reply_error(struct admin_http *a, struct evhttp_request *req, int status,
-                       const char *fmt, ...)
+void admin_reply_error(struct admin_http *a, struct http_rq *req, int status, const char *fmt, ...)
 {
     char text[512];
     struct writer w;
@@ -123,7 +75,7 @@ void admin_reply_error(struct admin_http *a, struct evhttp_request *req, int sta
     wr_fini(&w);
 }
 
-void admin_call_add(struct admin_http *a, struct admin_call *call, struct evhttp_request *req)
+void admin_call_add(struct admin_http *a, struct admin_call *call, struct http_rq *req)
 {
     call->a = a;
     call->req = req;
@@ -141,55 +93,75 @@ void admin_call_let_go(struct admin_call *call, bool closing)
 {
     if (!closing)
         return; /* the store answers soon */
-    if (call->req != NULL && evhttp_request_get_connection(call->req) == NULL)
-        evhttp_request_free(call->req);
+    if (call->req != NULL)
+        http_drop(call->req);
     call->req = NULL;
 }
 
-struct blob *admin_take_body(struct evhttp_request *req)
-{
-    struct evbuffer *in = evhttp_request_get_input_buffer(req);
-    size_t n = evbuffer_get_length(in);
-    struct blob *b = blob_new(n);
+/* --- requests --- */
 
-    if (b != NULL && n > 0 && evbuffer_remove(in, b->data, n) != (int)n) {
-        blob_unref(b);
-        return NULL;
+/* Whoever can make a browser's name for this address point here (DNS rebinding) is same-origin with
+ * itself: on loopback only names of this machine are answered. host: "name", "name:port",
+ * "[address]:port". */
+bool admin_host_is_local(const char *host)
+{
+    size_t n = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+    const char *port = n <= strlen(host) ? host + n : "";
+    struct in_addr v4;
+    struct in6_addr v6;
+    char name[64];
+
+    if (port[0] != '\0' && (port[0] != ':' || port[1 + strspn(port + 1, "0123456789")] != '\0'))
+        return false;
+    if (n == 0 || n >= sizeof name)
+        return false;
+    memcpy(name, host, n);
+    name[n] = '\0';
+    if (name[0] == '[' && name[n - 1] == ']') {
+        name[n - 1] = '\0';
+        return inet_pton(AF_INET6, name + 1, &v6) == 1 &&
+               (IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127));
     }
-    if (b != NULL)
-        b->len = n;
-    return b;
+    if (inet_pton(AF_INET, name, &v4) == 1)
+        return ntohl(v4.s_addr) >> 24 == 127;
+    return strcasecmp(name, "localhost") == 0 || strcasecmp(name, "localhost.") == 0;
 }
 
-/* --- requests
- * ---------------------------------------------------------------------------------------- */
-
-/* NULL: the framing is plain. Else what is wrong with it. */
-static const char *framing_fault(struct evhttp_request *req)
+static bool host_allowed(const struct admin_http *a, const char *host)
 {
-    const struct evkeyvalq *headers = evhttp_request_get_input_headers(req);
-    const struct evkeyval *h;
-    unsigned lengths = 0, encodings = 0;
+    const char *names = a->host.config->admin_hosts;
+    size_t n = strcspn(host, ":");
 
-    TAILQ_FOREACH(h, headers, next)
-    {
-        if (strcasecmp(h->key, "Content-Length") == 0) {
-            lengths++;
-            if (h->value[0] == '\0' || h->value[strspn(h->value, "0123456789")] != '\0')
-                return "malformed Content-Length";
-        } else if (strcasecmp(h->key, "Transfer-Encoding") == 0) {
-            encodings++;
-            if (strcasecmp(h->value, "chunked") != 0)
-                return "this Transfer-Encoding is not supported";
-        }
+    if (!a->loopback || admin_host_is_local(host))
+        return true;
+    while (names != NULL && *names != '\0') {
+        size_t k;
+
+        names += strspn(names, ", ");
+        k = strcspn(names, ", ");
+        if (k > 0 && ((k == n && strncasecmp(names, host, n) == 0) ||
+                      (k == strlen(host) && strncasecmp(names, host, k) == 0)))
+            return true;
+        names += k;
     }
-    if (lengths > 1 || encodings > 1 || (lengths > 0 && encodings > 0))
-        return "ambiguous message length";
-    return NULL;
+    return false;
+}
+
+/* Before the body. */
+static int on_head(void *arg, struct http_rq *req, const char **why)
+{
+    const char *host = http_header(req, "Host");
+
+    if (host != NULL && !host_allowed(arg, host)) {
+        *why = "this address is for this machine: the Host header names another one "
+               "(--admin-hosts allows it)";
+        return 421;
+    }
+    return 0;
 }
 
 /* A browser tells the site a request comes from; only our own pages may post. */
-static bool foreign_origin(struct evhttp_request *req)
+static bool foreign_origin(struct http_rq *req)
 {
     const char *origin = admin_header(req, "Origin"), *host = admin_header(req, "Host"), *at;
 
@@ -202,47 +174,47 @@ static bool foreign_origin(struct evhttp_request *req)
 /* What may be asked of each route. HEAD is answered like GET. */
 static const struct verb {
     enum admin_route route;
-    enum evhttp_cmd_type method;
+    enum http_method method;
     bool raw; /* touches journals as they are: for operators who asked for it */
     admin_handler *handle;
 } verbs[] = {
-    {ADMIN_STATUS, EVHTTP_REQ_GET, false, admin_get_status},
-    {ADMIN_HEALTHZ, EVHTTP_REQ_GET, false, admin_get_healthz},
-    {ADMIN_READYZ, EVHTTP_REQ_GET, false, admin_get_readyz},
-    {ADMIN_METRICS, EVHTTP_REQ_GET, false, admin_get_metrics},
-    {ADMIN_COLLECTIONS, EVHTTP_REQ_GET, false, admin_get_collections},
-    {ADMIN_COLLECTION, EVHTTP_REQ_GET, false, admin_get_collections},
-    {ADMIN_DOCUMENTS, EVHTTP_REQ_POST, false, admin_post_documents},
-    {ADMIN_BACKFILL, EVHTTP_REQ_GET, false, admin_get_backfill},
-    {ADMIN_BACKFILL_BEGIN, EVHTTP_REQ_POST, false, admin_post_backfill},
-    {ADMIN_BACKFILL_COMPLETE, EVHTTP_REQ_POST, false, admin_post_backfill},
-    {ADMIN_JOURNALS, EVHTTP_REQ_GET, false, admin_get_journals},
-    {ADMIN_JOURNAL, EVHTTP_REQ_GET, false, admin_get_journal},
-    {ADMIN_JOURNAL, EVHTTP_REQ_PUT, true, admin_put_journal},
-    {ADMIN_JOURNAL, EVHTTP_REQ_DELETE, true, admin_delete_journal},
-    {ADMIN_CONTENT, EVHTTP_REQ_GET, false, admin_get_content},
-    {ADMIN_CONTENT, EVHTTP_REQ_POST, true, admin_post_content},
-    {ADMIN_CLOSE, EVHTTP_REQ_POST, true, admin_post_close},
-    {ADMIN_FRAGMENTS, EVHTTP_REQ_DELETE, true, admin_delete_fragments},
-    {ADMIN_TOPICS, EVHTTP_REQ_GET, false, admin_get_topics},
-    {ADMIN_TOPIC, EVHTTP_REQ_GET, false, admin_get_topics},
-    {ADMIN_CONNECTIONS, EVHTTP_REQ_GET, false, admin_get_connections},
-    {ADMIN_GROUPS, EVHTTP_REQ_GET, false, admin_get_groups},
-    {ADMIN_GROUP, EVHTTP_REQ_GET, false, admin_get_groups},
-    {ADMIN_GROUP, EVHTTP_REQ_DELETE, false, admin_delete_group},
-    {ADMIN_GROUP_RESET, EVHTTP_REQ_POST, false, admin_post_group_reset},
+    {ADMIN_STATUS, HTTP_GET, false, admin_get_status},
+    {ADMIN_HEALTHZ, HTTP_GET, false, admin_get_healthz},
+    {ADMIN_READYZ, HTTP_GET, false, admin_get_readyz},
+    {ADMIN_METRICS, HTTP_GET, false, admin_get_metrics},
+    {ADMIN_COLLECTIONS, HTTP_GET, false, admin_get_collections},
+    {ADMIN_COLLECTION, HTTP_GET, false, admin_get_collections},
+    {ADMIN_DOCUMENTS, HTTP_POST, false, admin_post_documents},
+    {ADMIN_BACKFILL, HTTP_GET, false, admin_get_backfill},
+    {ADMIN_BACKFILL_BEGIN, HTTP_POST, false, admin_post_backfill},
+    {ADMIN_BACKFILL_COMPLETE, HTTP_POST, false, admin_post_backfill},
+    {ADMIN_JOURNALS, HTTP_GET, false, admin_get_journals},
+    {ADMIN_JOURNAL, HTTP_GET, false, admin_get_journal},
+    {ADMIN_JOURNAL, HTTP_PUT, true, admin_put_journal},
+    {ADMIN_JOURNAL, HTTP_DELETE, true, admin_delete_journal},
+    {ADMIN_CONTENT, HTTP_GET, false, admin_get_content},
+    {ADMIN_CONTENT, HTTP_POST, true, admin_post_content},
+    {ADMIN_CLOSE, HTTP_POST, true, admin_post_close},
+    {ADMIN_FRAGMENTS, HTTP_DELETE, true, admin_delete_fragments},
+    {ADMIN_TOPICS, HTTP_GET, false, admin_get_topics},
+    {ADMIN_TOPIC, HTTP_GET, false, admin_get_topics},
+    {ADMIN_CONNECTIONS, HTTP_GET, false, admin_get_connections},
+    {ADMIN_GROUPS, HTTP_GET, false, admin_get_groups},
+    {ADMIN_GROUP, HTTP_GET, false, admin_get_groups},
+    {ADMIN_GROUP, HTTP_DELETE, false, admin_delete_group},
+    {ADMIN_GROUP_RESET, HTTP_POST, false, admin_post_group_reset},
 };
 
 #define VERBS (sizeof verbs / sizeof verbs[0])
 
-static const char *method_name(enum evhttp_cmd_type method)
+static const char *method_name(enum http_method method)
 {
     switch ((int)method) {
-    case EVHTTP_REQ_GET:
+    case HTTP_GET:
         return "GET, HEAD";
-    case EVHTTP_REQ_POST:
+    case HTTP_POST:
         return "POST";
-    case EVHTTP_REQ_PUT:
+    case HTTP_PUT:
         return "PUT";
     default:
         return "DELETE";
@@ -265,40 +237,34 @@ static void refuse_method(struct admin_rq *rq)
 
 static void route(struct admin_rq *rq)
 {
-    enum evhttp_cmd_type method = evhttp_request_get_command(rq->req);
+    enum http_method method = http_rq_head(rq->req)->method;
     const struct verb *v = NULL;
 
-    if (method == EVHTTP_REQ_HEAD)
-        method = EVHTTP_REQ_GET;
+    if (method == HTTP_HEAD)
+        method = HTTP_GET;
     for (size_t i = 0; i < VERBS && v == NULL; i++)
         if (verbs[i].route == rq->target.route && verbs[i].method == method)
             v = &verbs[i];
     if (v == NULL)
         refuse_method(rq);
-    else if (method != EVHTTP_REQ_GET && foreign_origin(rq->req))
+    else if (method != HTTP_GET && foreign_origin(rq->req))
         admin_reply_error(rq->a, rq->req, 403, "requests from other web sites are not accepted");
     else if (v->raw && !rq->a->host.config->journal_admin)
         admin_reply_error(rq->a, rq->req, 403,
                           "journals are changed only on a server started with --journal-admin");
-    else if (method != EVHTTP_REQ_GET && rq->a->draining)
+    else if (method != HTTP_GET && rq->a->draining)
         admin_reply_error(rq->a, rq->req, 503, "the server is draining");
     else
         v->handle(rq);
 }
 
-static void on_request(struct evhttp_request *req, void *arg)
+static void on_request(void *arg, struct http_rq *req)
 {
     struct admin_rq rq = {.a = arg, .req = req};
-    const char *fault = framing_fault(req);
     int err;
 
-    if (fault != NULL) {
-        admin_add_header(req, "Connection", "close");
-        admin_reply_error(rq.a, req, 400, "%s", fault);
-        return;
-    }
     arena_init(&rq.arena, (size_t)1 << 20);
-    err = admin_target_parse(evhttp_request_get_uri(req), &rq.arena, &rq.target);
+    err = admin_target_parse(http_rq_head(req)->target, &rq.arena, &rq.target);
     if (err == E_NOTFOUND)
         admin_reply_error(rq.a, req, 404, "no such page; see GET /");
     else if (err == E_NOMEM)
@@ -310,34 +276,35 @@ static void on_request(struct evhttp_request *req, void *arg)
     arena_fini(&rq.arena);
 }
 
-/* --- life
- * -------------------------------------------------------------------------------------------- */
+/* --- life --- */
 
-static int bind_socket(struct admin_http *a, char *why, size_t why_bytes)
+static int start_server(struct admin_http *a, char *why, size_t why_bytes)
 {
-    const struct gw_listen *l = &a->host.config->admin;
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } addr;
-    socklen_t n = sizeof addr;
-    int fd;
+    const struct gw_config *config = a->host.config;
+    size_t budget = config->ingest_in_flight_bytes;
+    struct http_opts opts = {
+        .base = a->base,
+        .clock = a->host.clock,
+        .where = &config->admin,
+        .max_body_bytes = config->max_ingest_bytes,
+        .body_budget_bytes = budget == 0 ? DEFAULT_BODIES : budget,
+        .max_conns = config->max_admin_connections == 0 ? 256 : config->max_admin_connections,
+        .admit = on_head,
+        .handle = on_request,
+        .arg = a,
+    };
+    int err;
 
-    a->bound = evhttp_bind_socket_with_handle(a->http, l->host, l->port);
-    if (a->bound == NULL) {
-        int e = errno;
-        char text[128];
-
-        (void)snprintf(why, why_bytes, "cannot listen on %s:%u for admin: %s", l->host,
-                       (unsigned)l->port, strerror_r(e, text, sizeof text));
-        return e == EADDRINUSE ? E_BUSY : E_INVALID;
+    if (opts.body_budget_bytes < opts.max_body_bytes)
+        opts.body_budget_bytes = opts.max_body_bytes;
+    if (config->admin.tls) {
+        opts.transport = tls_server_http;
+        opts.transport_arg = a->host.shared->tls;
     }
-    fd = evhttp_bound_socket_get_fd(a->bound);
-    memset(&addr, 0, sizeof addr);
-    if (getsockname(fd, &addr.any, &n) < 0)
-        return E_IO;
-    a->port = ntohs(addr.any.sa_family == AF_INET6 ? addr.v6.sin6_port : addr.v4.sin_port);
+    if ((err = http_server_start(&opts, &a->http, why, why_bytes)) < 0)
+        return err;
+    a->port = http_server_port(a->http);
+    a->loopback = admin_host_is_local(config->admin.host) || strcmp(config->admin.host, "::1") == 0;
     return 0;
 }
 
@@ -378,20 +345,7 @@ int admin_http_start(const struct admin_host *host, struct event_base *base,
     a->host = *host;
     a->base = base;
     LIST_INIT(&a->calls);
-    if ((a->http = evhttp_new(base)) == NULL)
-        goto out;
-    evhttp_set_max_headers_size(a->http, HEADER_BYTES);
-    /* Twice the limit, so that a slightly longer body gets our own answer with the limit in it. */
-    evhttp_set_max_body_size(a->http, (ev_ssize_t)(2 * host->config->max_ingest_bytes + 4096));
-    evhttp_set_timeout(a->http, IDLE_S);
-    evhttp_set_default_content_type(a->http, NULL);
-    evhttp_set_allowed_methods(a->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST |
-                                            EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_PATCH |
-                                            EVHTTP_REQ_OPTIONS);
-    evhttp_set_gencb(a->http, on_request, a);
-    if (host->config->admin.tls)
-        evhttp_set_bevcb(a->http, tls_server_http, host->shared->tls);
-    if ((err = bind_socket(a, why, why_bytes)) < 0)
+    if ((err = start_server(a, why, why_bytes)) < 0)
         goto out;
     if ((err = start_publisher(a)) < 0 || (err = admin_backfill_start(a)) < 0) {
         (void)snprintf(why, why_bytes, "the publisher cannot start: %s", err_text(err));
@@ -424,16 +378,14 @@ void admin_http_drain(struct admin_http *a)
     if (a->draining)
         return;
     a->draining = true;
-    if (a->bound != NULL)
-        evhttp_del_accept_socket(a->http, a->bound);
-    a->bound = NULL;
+    http_server_drain(a->http);
     backfills_drain(a->backfills);
     end_calls(a, false);
 }
 
 size_t admin_http_busy(const struct admin_http *a)
 {
-    return a->busy + a->unsent;
+    return a->busy + http_server_unsent(a->http);
 }
 
 void admin_http_free(struct admin_http *a)
@@ -442,8 +394,8 @@ void admin_http_free(struct admin_http *a)
         return;
     a->draining = true;
     end_calls(a, true);
-    if (a->http != NULL)
-        evhttp_free(a->http); /* closes the listener and all connections */
+    http_server_free(a->http); /* closes the listener and all connections */
+    a->http = NULL;
     while (a->publisher != NULL && publisher_busy(a->publisher) > 0)
         (void)mailbox_wait(a->host.control, 1000);
     admin_backfill_stop(a);

@@ -1,7 +1,7 @@
 /*
  * The admin listener: HTTP for health, metrics, ingest and status. Runs wholly on the control
- * thread and its event_base (evhttp); what may take long goes to the job pool or the store. Owns
- * the publisher. All functions are for the control thread.
+ * thread and its event_base (gateway/http_server.h); what may take long goes to the job pool or the
+ * store. Owns the publisher. All functions are for the control thread.
  */
 #pragma once
 

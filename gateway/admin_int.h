@@ -6,12 +6,12 @@
 #include <sys/queue.h>
 
 #include <event2/event.h>
-#include <event2/http.h>
 
 #include "base/arena.h"
 #include "base/writer.h"
 #include "gateway/admin_http.h"
 #include "gateway/backfill.h"
+#include "gateway/http_server.h"
 
 /* --- targets (admin_path.c, pure) --- */
 
@@ -70,7 +70,7 @@ LIST_HEAD(admin_calls, admin_call);
 struct admin_call {
     LIST_ENTRY(admin_call) link;
     struct admin_http *a;
-    struct evhttp_request *req; /* NULL: answered, or taken away by admin_http_free */
+    struct http_rq *req; /* NULL: answered, or taken away by admin_http_free */
     /* The server drains, or (closing) the connection is about to go: end soon. */
     void (*end)(struct admin_call *call, bool closing);
 };
@@ -78,22 +78,21 @@ struct admin_call {
 struct admin_http {
     struct admin_host host;
     struct event_base *base;
-    struct evhttp *http;
-    struct evhttp_bound_socket *bound;
+    struct http_server *http;
+    bool loopback; /* only this machine reaches it */
     uint16_t port;
     struct publisher *publisher;
     struct backfills *backfills;
     struct event *backfill_tick;
     bool draining;
     struct admin_calls calls;
-    size_t busy;   /* calls */
-    size_t unsent; /* answers that were made and are not in the socket yet */
+    size_t busy; /* calls */
 };
 
 /* One request while its handler runs. */
 struct admin_rq {
     struct admin_http *a;
-    struct evhttp_request *req;
+    struct http_rq *req;
     struct admin_target target;
     struct arena arena;
 };
@@ -108,10 +107,14 @@ admin_handler admin_get_status, admin_get_healthz, admin_get_readyz, admin_get_m
 admin_handler admin_post_content, admin_put_journal, admin_delete_journal, admin_post_close,
     admin_delete_fragments;
 
+<<<<<<< HEAD
 /* The status page; groups: its part about groups, HTML. */
 void admin_reply_status(struct admin_http *a, struct evhttp_request *req, struct span groups);
 
 void admin_call_add(struct admin_http *a, struct admin_call *call, struct evhttp_request *req);
+=======
+void admin_call_add(struct admin_http *a, struct admin_call *call, struct http_rq *req);
+>>>>>>> 9b49204 (wip)
 void admin_call_remove(struct admin_call *call);
 /* An admin_call's end() for calls that the store ends soon by itself: a drain waits, closing takes
  * the request away (call->req is NULL then). */
@@ -122,20 +125,18 @@ void admin_call_let_go(struct admin_call *call, bool closing);
 MUST_USE int admin_backfill_start(struct admin_http *a);
 void admin_backfill_stop(struct admin_http *a);
 
-/* Before the last bytes of an answer are handed to evhttp: a drain then waits until they left. */
-void admin_sending(struct admin_http *a, struct evhttp_request *req);
-/* Each answers and gives the request back to evhttp: do not touch req afterwards. */
-void admin_reply(struct admin_http *a, struct evhttp_request *req, int status, const char *type,
+/* "localhost" or a loopback address, with or without a port: a Host header of this machine. Pure.
+ */
+bool admin_host_is_local(const char *host);
+/* Each answers and ends the request: do not touch req afterwards. */
+void admin_reply(struct admin_http *a, struct http_rq *req, int status, const char *type,
                  struct span body);
 /* JSON; a writer that failed is answered with 503. Frees the writer. */
-void admin_reply_json(struct admin_http *a, struct evhttp_request *req, int status,
-                      struct writer *w);
-void admin_reply_error(struct admin_http *a, struct evhttp_request *req, int status,
-                       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-/* The whole body in one piece; the caller owns the reference. NULL: out of memory. */
-struct blob *admin_take_body(struct evhttp_request *req);
-const char *admin_header(struct evhttp_request *req, const char *name);
-void admin_add_header(struct evhttp_request *req, const char *name, const char *value);
+void admin_reply_json(struct admin_http *a, struct http_rq *req, int status, struct writer *w);
+void admin_reply_error(struct admin_http *a, struct http_rq *req, int status, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+const char *admin_header(struct http_rq *req, const char *name);
+void admin_add_header(struct http_rq *req, const char *name, const char *value);
 
 /* admin_spec.c, pure: what an operator sends for a journal. Everything in it is borrowed from name,
  * from now and from the arena. */

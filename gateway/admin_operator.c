@@ -63,9 +63,9 @@ static void operation_let_go(struct admin_call *call, bool closing)
 }
 
 /* NULL when the client's request is gone; it must be answered otherwise. */
-static struct evhttp_request *take_request(struct operation *op)
+static struct http_rq *take_request(struct operation *op)
 {
-    struct evhttp_request *req = op->call.req;
+    struct http_rq *req = op->call.req;
 
     op->call.req = NULL;
     return req;
@@ -101,7 +101,7 @@ static int status_of(int err)
 
 static void reply_err(struct operation *op, int err)
 {
-    struct evhttp_request *req = take_request(op);
+    struct http_rq *req = take_request(op);
     bool made = op->journal == NULL; /* its name was new to the store */
     const char *rule = err == E_INVALID && made ? op->call.a->host.store->ops->name_rule : NULL;
 
@@ -114,7 +114,7 @@ static void reply_err(struct operation *op, int err)
 
 static void reply_done(struct operation *op, struct writer *w)
 {
-    struct evhttp_request *req = take_request(op);
+    struct http_rq *req = take_request(op);
 
     log_outcome(op, 0);
     if (req != NULL)
@@ -210,12 +210,12 @@ static bool plain_body(struct admin_rq *rq)
 /* Takes the body; answers, ends op and returns false when it is longer than max. */
 static bool take_body(struct admin_rq *rq, struct operation *op, size_t max)
 {
-    if (evbuffer_get_length(evhttp_request_get_input_buffer(rq->req)) > max) {
+    if (http_body_bytes(rq->req) > max) {
         admin_reply_error(rq->a, rq->req, 413, "at most %zu bytes in one request", max);
         operation_free(op);
         return false;
     }
-    if ((op->body = admin_take_body(rq->req)) == NULL) {
+    if ((op->body = http_take_body(rq->req)) == NULL) {
         operation_started(rq, op, E_NOMEM);
         return false;
     }
@@ -268,7 +268,7 @@ void admin_post_content(struct admin_rq *rq)
 static void reply_applied(struct operation *op)
 {
     const struct jc_journal *j = find(op->call.a, op->name);
-    struct evhttp_request *req;
+    struct http_rq *req;
     struct writer w;
 
     wr_init(&w, 4096);

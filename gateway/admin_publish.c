@@ -42,7 +42,7 @@ static void maybe_free(struct publish_http *ph)
 
 static void reply(struct publish_http *ph, struct span json)
 {
-    struct evhttp_request *req = ph->call.req;
+    struct http_rq *req = ph->call.req;
 
     ph->call.req = NULL;
     if (req == NULL)
@@ -127,8 +127,8 @@ static void on_end(struct admin_call *call, bool closing)
 
     if (!closing)
         return;
-    if (call->req != NULL && evhttp_request_get_connection(call->req) == NULL)
-        evhttp_request_free(call->req); /* the client left; evhttp forgot it already */
+    if (call->req != NULL)
+        http_drop(call->req);
     call->req = NULL;
     if (ph->timer != NULL)
         (void)event_del(ph->timer);
@@ -137,7 +137,7 @@ static void on_end(struct admin_call *call, bool closing)
 }
 
 /* The media type decides; what curl and browsers say by themselves means "look at it". */
-static bool form_of(struct evhttp_request *req, enum publish_form *out)
+static bool form_of(struct http_rq *req, enum publish_form *out)
 {
     static const struct {
         const char *type;
@@ -186,6 +186,10 @@ static bool params_of(struct admin_rq *rq, struct publish_req *pr, struct span *
                                   PUBLISH_MAX_PARTITIONS);
                 return false;
             }
+            if (pr->partitions != 0) {
+                admin_reply_error(rq->a, rq->req, 400, "partitions is given twice");
+                return false;
+            }
             pr->partitions = (unsigned)v;
         } else {
             admin_reply_error(rq->a, rq->req, 400, "unknown parameter \"%.*s\"",
@@ -206,6 +210,10 @@ void admin_post_documents(struct admin_rq *rq)
 
     if (!params_of(rq, &pr, keys))
         return;
+    if (http_head_count(http_rq_head(rq->req), "Idempotency-Key") > 1) {
+        admin_reply_error(rq->a, rq->req, 400, "one Idempotency-Key, please");
+        return;
+    }
     if (coding != NULL && strcasecmp(coding, "identity") != 0) {
         admin_reply_error(rq->a, rq->req, 415, "Content-Encoding is not supported");
         return;
@@ -224,7 +232,7 @@ void admin_post_documents(struct admin_rq *rq)
             return;
         }
     }
-    if ((ph = mem_zalloc(sizeof *ph)) == NULL || (pr.body = admin_take_body(rq->req)) == NULL) {
+    if ((ph = mem_zalloc(sizeof *ph)) == NULL || (pr.body = http_take_body(rq->req)) == NULL) {
         mem_free(ph);
         admin_reply_error(rq->a, rq->req, 503, "out of memory");
         return;

@@ -58,8 +58,11 @@ struct gw_config {
                                   request of 1 MB must still be refused politely */
     size_t max_ingest_bytes;   /* body of one publish request */
     size_t max_document_bytes; /* one published document; 0 = 64 MiB */
-    size_t ingest_in_flight_bytes; /* bodies of all running publish requests; 0 = 256 MiB */
-    int64_t idempotency_ms;        /* how long an Idempotency-Key is remembered; 0 = 7 days */
+    size_t ingest_in_flight_bytes;  /* bodies of all running publish requests; 0 = 256 MiB */
+    unsigned max_admin_connections; /* at once; 0 = 256 */
+    const char *admin_hosts;  /* further names, by comma, that requests to an admin listener on
+                                 loopback may come for; NULL: none */
+    int64_t idempotency_ms;   /* how long an Idempotency-Key is remembered; 0 = 7 days */
     size_t conn_output_bytes; /* unsent bytes per connection above which no further request is read;
                                  also caps one fetch answer */
     int64_t idle_ms;          /* a connection without traffic is closed */

@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -74,8 +75,29 @@ struct gateway {
     struct catalog_reload *reload; /* NULL: there is no file to follow */
     bool repost;                   /* some worker did not get the last view: out of memory */
     struct admin_http *admin;
-    bool clean; /* the drain ended by itself */
+    bool clean;             /* the drain ended by itself */
+    size_t max_connections; /* of Kafka clients, as far as descriptors allow */
 };
+
+#define DESCRIPTORS_KEPT 512
+
+/* Kafka clients must not take the descriptors that the admin listener and the store need to go on.
+ */
+static size_t connections_allowed(const struct gw_config *config)
+{
+    struct rlimit limit;
+    size_t most = config->max_connections, kept;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+        return most;
+    kept = limit.rlim_cur / 4 < DESCRIPTORS_KEPT ? (size_t)limit.rlim_cur / 4 : DESCRIPTORS_KEPT;
+    if (most <= limit.rlim_cur - kept)
+        return most;
+    most = (size_t)limit.rlim_cur - kept;
+    log_event(LOG_WARN, "gateway.connections_limited", LF_UINT("max", most),
+              LF_UINT("descriptors", limit.rlim_cur));
+    return most;
+}
 
 /* --- accepting --- */
 
@@ -98,8 +120,8 @@ static void on_socket(void *arg, int fd, const struct gw_listen *where, const st
         }
     }
     gw->next_worker = (gw->next_worker + 1) % gw->workers_n;
-    if (total >= gw->config->max_connections) {
-        log_peer(LOG_WARN, "gateway.connections_full", LF_UINT("max", gw->config->max_connections));
+    if (total >= gw->max_connections) {
+        log_peer(LOG_WARN, "gateway.connections_full", LF_UINT("max", gw->max_connections));
     } else if (worker_post_socket(best, fd, where, peer, peer_bytes) == 0) {
         return;
     }
@@ -511,6 +533,7 @@ int gateway_new(const struct gw_config *config, struct jc_store *store, const st
     event_set_log_callback(on_libevent_log);
     (void)signal(SIGPIPE, SIG_IGN); /* a client that went away is an error of write(), no more */
     gw->config = config;
+    gw->max_connections = connections_allowed(config);
     gw->stop_fd = gw->reload_fd = -1;
     gw->shared.store = store;
     gw->shared.clock = clock != NULL ? clock : clock_system();

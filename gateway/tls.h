@@ -68,7 +68,7 @@ const struct gw_tls_opts *tls_server_opts(const struct tls_server *ts);
 
 /* The server's side of a new connection; the caller frees it. NULL: out of memory. */
 SSL *tls_server_kafka(struct tls_server *ts);
-/* For evhttp_set_bevcb with ts as its argument. */
+/* A transport of gateway/http_server.h, with ts as its argument. */
 struct bufferevent *tls_server_http(struct event_base *base, void *ts);
 /* The same for a socket that was accepted, which it then owns; a transport of http_server.h. NULL:
  * out of memory, the socket is untouched. */
