@@ -106,7 +106,7 @@ static void a_topic_in_json_has_kafkas_id_form(void **state)
     wr_u8(&w, 0);
     assert_int_equal(wr_err(&w), 0);
     assert_string_equal((const char *)w.b->data,
-                        "{\"name\":\"acme/t\",\"collection\":\"acme/t\",\"id\":"
+                        "{\"name\":\"acme/t\",\"task\":\"\",\"collection\":\"acme/t\",\"id\":"
                         "\"AAAAAAAAAAAAAAAAAAAAAA\",\"epoch\":3,\"truncated_at\":"
                         "\"0000000000000000\",\"backfill_begin\":\"0000000000000000\","
                         "\"backfill_complete\":\"0000000000000000\",\"backfill_completed\":"
