@@ -107,14 +107,10 @@ admin_handler admin_get_status, admin_get_healthz, admin_get_readyz, admin_get_m
 admin_handler admin_post_content, admin_put_journal, admin_delete_journal, admin_post_close,
     admin_delete_fragments;
 
-<<<<<<< HEAD
 /* The status page; groups: its part about groups, HTML. */
-void admin_reply_status(struct admin_http *a, struct evhttp_request *req, struct span groups);
+void admin_reply_status(struct admin_http *a, struct http_rq *req, struct span groups);
 
-void admin_call_add(struct admin_http *a, struct admin_call *call, struct evhttp_request *req);
-=======
 void admin_call_add(struct admin_http *a, struct admin_call *call, struct http_rq *req);
->>>>>>> 9b49204 (wip)
 void admin_call_remove(struct admin_call *call);
 /* An admin_call's end() for calls that the store ends soon by itself: a drain waits, closing takes
  * the request away (call->req is NULL then). */

@@ -104,7 +104,7 @@ static void write_traffic(struct writer *w)
               "<a href=\"/v1/collections\">collections</a></p>\n</body></html>\n");
 }
 
-void admin_reply_status(struct admin_http *a, struct evhttp_request *req, struct span groups)
+void admin_reply_status(struct admin_http *a, struct http_rq *req, struct span groups)
 {
     const struct admin_host *host = &a->host;
     const char *why = host->unready == NULL ? NULL : host->unready(host->arg);
