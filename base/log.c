@@ -28,11 +28,12 @@
 #include "base/err.h"
 #include "base/hash.h"
 
-#define LINE_MAX_BYTES ((size_t)4096) /* no more than PIPE_BUF: a pipe takes all of it or nothing  \
-                                       */
-#define TAIL_BYTES ((size_t)32)       /* kept free for truncated=true, the brace and the newline */
-#define VALUE_MAX  ((size_t)512)      /* input bytes of one value; more is cut with "..." */
-#define RATE_SLOTS 64                 /* distinct peer events; more share the last slot */
+#define LINE_MAX_BYTES                                                                             \
+    ((size_t)4096)               /* no more than PIPE_BUF: a pipe takes all of it or nothing       \
+                                  */
+#define TAIL_BYTES ((size_t)32)  /* kept free for truncated=true, the brace and the newline */
+#define VALUE_MAX  ((size_t)512) /* input bytes of one value; more is cut with "..." */
+#define RATE_SLOTS 64            /* distinct peer events; more share the last slot */
 
 static atomic_int min_level = LOG_INFO;
 static atomic_int format = LOG_FORMAT_TEXT;

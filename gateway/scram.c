@@ -195,8 +195,8 @@ int scram_final(struct scram *s, struct span message)
         return E_DENIED;
     if ((err = attribute(&rest, 'r', &value)) < 0)
         return err;
-    /* librdkafka before 2.2 sends the client's nonce twice, and Kafka takes it: what must be there is
-     * the whole nonce, at the end. */
+    /* librdkafka before 2.2 sends the client's nonce twice, and Kafka takes it: what must be there
+     * is the whole nonce, at the end. */
     struct span nonce = span_str(s->nonce);
     if (value.n < nonce.n || !span_eq(span_of(value.p + value.n - nonce.n, nonce.n), nonce))
         return E_DENIED;
