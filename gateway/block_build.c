@@ -109,6 +109,7 @@ static bool clock_visible(const struct gw_bound *bound, uint64_t clock)
 
 /* Owner: one gw_block_build. */
 struct builder {
+    size_t cut; /* the first of how->cuts that is not behind the last record */
     const struct gw_build *how;
     const struct jc_block *block;
     struct kp_batch_writer writer;
@@ -202,8 +203,9 @@ static int add_document(struct builder *b, struct span doc, int64_t offset, uint
     }
     size_t need =
         doc.n + rec.key.n + RECORD_HEAD_MAX + (rec.headers_n > 0 ? (size_t)SIGNAL_MAX : 0);
-    bool crosses = b->how->cut_at > 0 && have > 0 && offset >= b->how->cut_at &&
-                   b->writer.last_offset < b->how->cut_at;
+    while (b->cut < b->how->cuts_n && b->how->cuts[b->cut] <= b->writer.last_offset)
+        b->cut++;
+    bool crosses = have > 0 && b->cut < b->how->cuts_n && offset >= b->how->cuts[b->cut];
     crosses = crosses || (have > 0 && damage_between(b->block, b->writer.last_offset, offset));
     if (have > 0 && (crosses || have + need > GW_BATCH_BYTES ||
                      !kp_batch_writer_fits(&b->writer, offset, rec.timestamp))) {

@@ -23,9 +23,10 @@ struct gw_build {
     struct gw_bound bound;
     const struct sc_key *key; /* NULL: null record keys */
     enum kp_codec codec;
-    int64_t from;   /* documents whose last byte lies below are left out; 0: none */
-    int64_t cut_at; /* no batch holds records on both sides of this offset; 0: no cut */
-    bool signal;    /* the first visible record behind a marker carries its clock as a header */
+    int64_t from;        /* documents whose last byte lies below are left out; 0: none */
+    const int64_t *cuts; /* rising; no batch holds records on both sides of one of these offsets */
+    size_t cuts_n;
+    bool signal; /* the first visible record behind a marker carries its clock as a header */
     struct gw_lead lead; /* what the first visible record of the block tells; of no use with an old
                             entry, which knows what it still has to tell */
 };

@@ -20,7 +20,9 @@
 #define FIRST_BUCKETS 64
 /* A growing block that came in many small appends is rebuilt into large batches once it has this
  * many: a reader of old data should not receive thousands of tiny ones. */
-#define COMPACT_BATCHES 32
+#define COMPACT_BATCHES 512
+/* ... except for the latest: who is no further behind gets nothing twice (docs/protocol.md) */
+#define KEEP_CUTS 256
 
 /* lock: cache shard */
 struct slot {
@@ -354,12 +356,26 @@ static void load_done(struct load *l, int err, struct gw_blockbatches *e)
     load_free(l);
 }
 
+/* Readers stand where an append ended that they were served: no batch of the rebuilt entry may
+ * reach over the last of those, or they would be sent records twice. */
+static size_t keep_cuts(const struct gw_blockbatches *old, int64_t cuts[KEEP_CUTS + 1])
+{
+    size_t first = old->n > KEEP_CUTS ? old->n - KEEP_CUTS : 0, n = 0;
+
+    for (size_t i = first; i < old->n; i++)
+        cuts[n++] = old->batches[i].last_offset + 1;
+    if (n == 0 || old->read_to > cuts[n - 1])
+        cuts[n++] = old->read_to;
+    return n;
+}
+
 /* A thread of the load pool. */
 static void block_arrived(void *arg, int err, struct jc_block *block)
 {
     struct load *l = arg;
     struct gw_blockbatches *e = NULL;
     const struct gw_blockbatches *old = l->old;
+    int64_t cuts[KEEP_CUTS + 1];
     struct gw_build how = {.bound = l->slot->key.bound,
                            .key = l->encoder->key,
                            .codec = l->slot->key.codec,
@@ -368,8 +384,8 @@ static void block_arrived(void *arg, int err, struct jc_block *block)
 
     if (err == 0) {
         if (old != NULL && old->n >= COMPACT_BATCHES) {
-            /* caught-up readers stand at read_to: no batch may reach over it */
-            how.cut_at = old->read_to;
+            how.cuts = cuts;
+            how.cuts_n = keep_cuts(old, cuts);
             old = NULL;
         } else if (old != NULL) {
             how.from = old->read_to;

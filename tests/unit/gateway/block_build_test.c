@@ -262,7 +262,8 @@ static void no_batch_reaches_over_a_cut(void **state)
     int64_t cut = (int64_t)text_n;
     line(MS(2), 0, "");
     struct gw_build how = all;
-    how.cut_at = cut;
+    how.cuts = &cut;
+    how.cuts_n = 1;
     struct gw_blockbatches *e = build(&how, 0, 0, 0, NULL);
     assert_int_equal(e->n, 2);
     assert_true(e->batches[0].last_offset < cut && e->batches[1].base_offset >= cut);
