@@ -148,11 +148,8 @@ static int open_catalog(const struct cli_command *cmd, struct server *sv)
         const struct catalog_task *t = &sv->catalog->tasks[i];
 
         log_event(LOG_INFO, "catalog.task", LF_STR("task", t->name),
+                  LF_STR("values", t->value_format == CATALOG_FORMAT_JSON ? "json" : "avro"),
                   LF_UINT("topics", t->bindings_n));
-        if (t->value_format == CATALOG_FORMAT_DEFAULT)
-            log_event(LOG_INFO, "catalog.value_format", LF_STR("task", t->name),
-                      LF_STR("served", "json"),
-                      LF_STR("reason", "no value_format is given, and this build has no Avro yet"));
     }
     return 0;
 }

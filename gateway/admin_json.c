@@ -90,14 +90,22 @@ void admin_json_topic(struct writer *w, const struct gw_topic *t)
     wr_str(w, "\"partitions\":[");
     for (size_t i = 0; i < t->parts_n; i++) {
         struct jc_heads h = {0};
+        struct gw_refusal refusal;
 
         (void)gw_part_heads(t->parts[i], &h);
         wr_printf(w, "%s{\"partition\":%zu,\"journal\":", i > 0 ? "," : "", i);
         sc_json_quote(span_str(t->parts[i]->journal->spec.name), w);
-        wr_printf(w,
-                  ",\"log_start\":%" PRId64 ",\"high_watermark\":%" PRId64
-                  ",\"write_head\":%" PRId64 "}",
-                  h.log_start, h.content_end, h.write_head);
+        wr_printf(
+            w, ",\"log_start\":%" PRId64 ",\"high_watermark\":%" PRId64 ",\"write_head\":%" PRId64,
+            h.log_start, h.content_end, h.write_head);
+        if (gw_part_refusal(t->parts[i], t->encoder->id, &refusal)) {
+            wr_printf(w, ",\"stopped\":{\"offset\":%" PRId64 ",\"pointer\":", refusal.offset);
+            sc_json_quote(span_str(refusal.pointer), w);
+            wr_str(w, ",\"reason\":");
+            sc_json_quote(span_str(refusal.reason), w);
+            wr_str(w, "}");
+        }
+        wr_str(w, "}");
     }
     wr_str(w, "]}");
 }

@@ -44,6 +44,7 @@ static void topic_rows(struct writer *w, const struct gw_topic *t)
 {
     for (size_t i = 0; i < t->parts_n; i++) {
         struct jc_heads h = {0};
+        struct gw_refusal refusal;
 
         (void)gw_part_heads(t->parts[i], &h);
         wr_str(w, "<tr><td>");
@@ -51,6 +52,13 @@ static void topic_rows(struct writer *w, const struct gw_topic *t)
             html_text(w, t->name);
         wr_printf(w, "</td><td class=\"n\">%zu</td><td><code>", i);
         html_text(w, t->parts[i]->journal->spec.name);
+        if (gw_part_refusal(t->parts[i], t->encoder->id, &refusal)) {
+            wr_printf(w, "</code><br>stopped at %" PRId64 ": <code>", refusal.offset);
+            html_text(w, refusal.pointer);
+            wr_str(w, "</code> ");
+            html_text(w, refusal.reason);
+            wr_str(w, "<code>");
+        }
         wr_printf(w,
                   "</code></td><td class=\"n\">%" PRId64 "</td><td class=\"n\">%" PRId64
                   "</td><td class=\"n\">%" PRId32 "</td><td>",

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "gateway/block_encode.h"
 #include "journal_client/uuid.h"
 
 /* What a record adds to a batch besides its key and value: varints of at most 5 and 10 bytes. */
@@ -113,11 +114,15 @@ struct builder {
     const struct gw_build *how;
     const struct jc_block *block;
     struct kp_batch_writer writer;
-    struct writer key; /* reused for each document */
+    struct block_encoder encode;
     struct gw_lead pending;
     struct kp_batch *done;
     size_t n;
     size_t cap;
+    struct jc_range *refused;
+    size_t refused_n;
+    size_t refused_cap;
+    bool refusing; /* no record came since the last refused document */
 };
 
 static int flush_batch(struct builder *b)
@@ -138,21 +143,28 @@ static int flush_batch(struct builder *b)
     return err;
 }
 
-/* The record key of a document: null when it has none to give. E_NOMEM. */
-static int record_key(struct builder *b, struct span doc, struct span *out)
+/* From here on nothing is to be read until the schema, or the position, is another one. Refused
+ * documents in a row are one range. */
+static int refuse(struct builder *b, int64_t offset)
 {
-    struct span which;
+    int err;
 
-    *out = (struct span){NULL, 0};
-    if (b->how->key == NULL)
+    if (b->refusing) {
+        b->refused[b->refused_n - 1].end = offset + 1;
         return 0;
-    if (b->key.b != NULL)
-        b->key.b->len = 0;
-    int err = sc_key_text(b->how->key, doc, &b->key, &which);
-    if (err == E_NOMEM || wr_err(&b->key) == E_NOMEM)
-        return E_NOMEM;
-    if (err == 0 && wr_err(&b->key) == 0 && b->key.b != NULL)
-        *out = blob_span(b->key.b);
+    }
+    if ((err = flush_batch(b)) < 0)
+        return err;
+    if (b->refused_n == b->refused_cap) {
+        size_t cap = b->refused_cap == 0 ? 8 : b->refused_cap * 2;
+        struct jc_range *grown = mem_realloc(b->refused, cap * sizeof *grown);
+        if (grown == NULL)
+            return E_NOMEM;
+        b->refused = grown;
+        b->refused_cap = cap;
+    }
+    b->refused[b->refused_n++] = (struct jc_range){offset, offset + 1};
+    b->refusing = true;
     return 0;
 }
 
@@ -189,20 +201,28 @@ static bool damage_between(const struct jc_block *block, int64_t last, int64_t o
 static int add_document(struct builder *b, struct span doc, int64_t offset, uint64_t clock,
                         size_t bytes_left)
 {
-    struct kp_record rec = {.offset = offset, .timestamp = jc_clock_unix_ms(clock), .value = doc};
+    struct kp_record rec = {.offset = offset, .timestamp = jc_clock_unix_ms(clock)};
     size_t have = kp_batch_writer_bytes(&b->writer);
-    struct kp_header headers[2];
+    struct kp_header headers[2 + BLOCK_HEADERS_MAX];
+    struct block_record made;
     char text[2][17];
-    int err = record_key(b, doc, &rec.key);
+    int err = block_encode(&b->encode, doc, offset, &made);
 
+    if (err == E_INVALID)
+        return b->how->misfit == GW_MISFIT_STOP ? refuse(b, offset) : 0;
     if (err < 0)
         return err;
-    if (gw_lead_any(&b->pending)) {
-        rec.headers = headers;
+    b->refusing = false;
+    rec.key = made.key;
+    rec.value = made.value;
+    rec.headers = headers;
+    if (gw_lead_any(&b->pending))
         rec.headers_n = signal_headers(&b->pending, headers, text);
+    size_t need = rec.value.n + rec.key.n + RECORD_HEAD_MAX + rec.headers_n * SIGNAL_MAX;
+    for (size_t i = 0; i < made.headers_n; i++) {
+        headers[rec.headers_n++] = made.headers[i];
+        need += made.headers[i].key.n + made.headers[i].value.n + 10;
     }
-    size_t need =
-        doc.n + rec.key.n + RECORD_HEAD_MAX + (rec.headers_n > 0 ? (size_t)SIGNAL_MAX : 0);
     while (b->cut < b->how->cuts_n && b->how->cuts[b->cut] <= b->writer.last_offset)
         b->cut++;
     bool crosses = have > 0 && b->cut < b->how->cuts_n && offset >= b->how->cuts[b->cut];
@@ -236,16 +256,47 @@ void gw_blockbatches_unref(struct gw_blockbatches *b)
     for (size_t i = 0; i < b->n; i++)
         kp_batch_fini(&b->batches[i]);
     mem_free(b->damaged);
+    mem_free(b->refused);
     mem_free(b);
+}
+
+static int64_t first_behind(const struct jc_range *ranges, size_t n, int64_t offset)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (ranges[i].end > offset)
+            return ranges[i].begin;
+    }
+    return INT64_MAX;
 }
 
 int64_t gw_blockbatches_damage(const struct gw_blockbatches *b, int64_t offset)
 {
-    for (size_t i = 0; i < b->damaged_n; i++) {
-        if (b->damaged[i].end > offset)
-            return b->damaged[i].begin;
-    }
-    return INT64_MAX;
+    return first_behind(b->damaged, b->damaged_n, offset);
+}
+
+int64_t gw_blockbatches_refused(const struct gw_blockbatches *b, int64_t offset)
+{
+    return first_behind(b->refused, b->refused_n, offset);
+}
+
+/* The old refused ranges, then the new ones. */
+static int join_refused(const struct builder *b, const struct gw_blockbatches *old,
+                        struct gw_blockbatches *e)
+{
+    size_t old_n = old == NULL ? 0 : old->refused_n;
+    size_t n = old_n + b->refused_n;
+
+    e->refused = NULL;
+    e->refused_n = n;
+    if (n == 0)
+        return 0;
+    if ((e->refused = mem_array(n, sizeof *e->refused)) == NULL)
+        return E_NOMEM;
+    if (old_n > 0)
+        memcpy(e->refused, old->refused, old_n * sizeof *e->refused);
+    if (b->refused_n > 0)
+        memcpy(e->refused + old_n, b->refused, b->refused_n * sizeof *e->refused);
+    return 0;
 }
 
 size_t gw_blockbatches_find(const struct gw_blockbatches *b, int64_t offset)
@@ -275,7 +326,7 @@ static int assemble(struct builder *b, const struct jc_block *block,
     ASSERT(old == NULL || old->damaged_n == 0);
     if (block->damaged_n > 0)
         damaged = mem_array(block->damaged_n, sizeof *damaged);
-    if (e == NULL || (damaged == NULL && block->damaged_n > 0)) {
+    if (e == NULL || (damaged == NULL && block->damaged_n > 0) || join_refused(b, old, e) < 0) {
         mem_free(damaged);
         mem_free(e);
         return E_NOMEM;
@@ -290,7 +341,7 @@ static int assemble(struct builder *b, const struct jc_block *block,
     e->content_end = content_end;
     e->pending = b->pending;
     e->n = n;
-    e->bytes = sizeof *e + n * sizeof e->batches[0];
+    e->bytes = sizeof *e + n * sizeof e->batches[0] + e->refused_n * sizeof *e->refused;
     for (size_t i = 0; i < n; i++) {
         if (i < old_n) {
             e->batches[i] = old->batches[i];
@@ -315,13 +366,12 @@ int gw_block_build(const struct gw_build *how, const struct jc_block *block,
     int64_t content_end = old == NULL ? 0 : old->content_end;
     struct span line;
     int64_t offset;
-    int err = 0;
+    int err = block_encoder_init(&b.encode, how);
 
     *out = NULL;
     kp_batch_writer_init(&b.writer);
-    wr_init(&b.key, INT32_MAX);
     ASSERT(old == NULL || old->n == 0 || old->batches[old->n - 1].last_offset < how->from);
-    while (line_next(&it, &line, &offset)) {
+    while (err == 0 && line_next(&it, &line, &offset)) {
         struct jc_doc_info info;
 
         gw_doc_look(line, &hint, &info);
@@ -334,18 +384,18 @@ int gw_block_build(const struct gw_build *how, const struct jc_block *block,
             continue;
         size_t left =
             it.segment < block->segments_n ? block->segments[it.segment].bytes->len - it.at : 0;
-        if ((err = add_document(&b, line, offset, info.clock, left)) < 0)
-            goto out;
+        err = add_document(&b, line, offset, info.clock, left);
     }
-    if ((err = flush_batch(&b)) < 0)
-        goto out;
-    err = assemble(&b, block, old, content_end, out);
-out:
+    if (err == 0)
+        err = flush_batch(&b);
+    if (err == 0)
+        err = assemble(&b, block, old, content_end, out);
     for (size_t i = 0; i < b.n; i++)
         kp_batch_fini(&b.done[i]);
     mem_free(b.done);
+    mem_free(b.refused);
     kp_batch_writer_fini(&b.writer);
-    wr_fini(&b.key);
+    block_encoder_fini(&b.encode);
     return err;
 }
 

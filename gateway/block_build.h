@@ -6,7 +6,9 @@
  * timestamp = milliseconds of its UUID's clock, -1 without a UUID (O10); value = the line without
  * its newline, byte for byte (a trailing \r stays); key = the collection's key as JSON text, null
  * when the topic has no key or the document lacks a part of it or is no object. Visible (O3):
- * content within the bound. A line that is no valid document is content: it passes as it is.
+ * content within the bound. A line that is no valid document is content: it passes as it is. With
+ * Avro, key and value are what schema/transcode.h makes of the document; one that does not fit its
+ * schema leaves a refused range, is left out, or passes as it is (enum gw_misfit).
  */
 #pragma once
 
@@ -14,6 +16,7 @@
 #include "gateway/signal.h"
 #include "journal_client/store.h"
 #include "schema/json_reader.h"
+#include "schema/transcode.h"
 
 /* A batch is finished before it would pass this size, uncompressed; only a single larger document
  * makes a larger batch. Bounds what a fetch in the middle of a batch is sent in vain (design 4). */
@@ -23,10 +26,17 @@ struct gw_build {
     struct gw_bound bound;
     const struct sc_key *key; /* NULL: null record keys */
     enum kp_codec codec;
-    int64_t from;        /* documents whose last byte lies below are left out; 0: none */
+    const struct sc_avro *avro; /* NULL: JSON */
+    bool avro_key;
+    bool avro_value;
+    enum gw_misfit misfit;
+    /* told of each document that does not fit; NULL: nobody asks */
+    void (*on_misfit)(void *arg, int64_t offset, const struct sc_transcode_error *why);
+    void *arg;
+    int64_t from;   /* documents whose last byte lies below are left out; 0: none */
     const int64_t *cuts; /* rising; no batch holds records on both sides of one of these offsets */
     size_t cuts_n;
-    bool signal; /* the first visible record behind a marker carries its clock as a header */
+    bool signal;    /* the first visible record behind a marker carries its clock as a header */
     struct gw_lead lead; /* what the first visible record of the block tells; of no use with an old
                             entry, which knows what it still has to tell */
 };

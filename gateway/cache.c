@@ -71,6 +71,7 @@ struct load {
     const struct gw_encoder *encoder;
     struct gw_blockbatches *old; /* to be extended; owned reference or NULL */
     struct gw_lead lead;         /* what the block's first visible record tells */
+    int64_t misfits;             /* of this round */
     struct wait_list waits;
 };
 
@@ -356,6 +357,21 @@ static void load_done(struct load *l, int err, struct gw_blockbatches *e)
     load_free(l);
 }
 
+/* The first one of a round is told of, all are counted. */
+static void on_misfit(void *arg, int64_t offset, const struct sc_transcode_error *why)
+{
+    static const char *const effects[] = {"partition stops", "left out", "served as stored"};
+    struct load *l = arg;
+
+    if (l->misfits++ > 0)
+        return;
+    if (l->encoder->misfit == GW_MISFIT_STOP)
+        gw_part_refuse(l->part, l->encoder->id, offset, why->pointer, why->reason);
+    log_peer(LOG_ERROR, "schema.misfit", LF_STR("journal", l->part->journal->spec.name),
+             LF_INT("offset", offset), LF_STR("pointer", why->pointer),
+             LF_STR("reason", why->reason), LF_STR("effect", effects[l->encoder->misfit]));
+}
+
 /* Readers stand where an append ended that they were served: no batch of the rebuilt entry may
  * reach over the last of those, or they would be sent records twice. */
 static size_t keep_cuts(const struct gw_blockbatches *old, int64_t cuts[KEEP_CUTS + 1])
@@ -380,7 +396,13 @@ static void block_arrived(void *arg, int err, struct jc_block *block)
                            .key = l->encoder->key,
                            .codec = l->slot->key.codec,
                            .signal = l->slot->key.signal.on,
-                           .lead = l->lead};
+                           .lead = l->lead,
+                           .avro = l->encoder->avro == NULL ? NULL : l->encoder->avro->avro,
+                           .avro_key = l->encoder->avro_key,
+                           .avro_value = l->encoder->avro_value,
+                           .misfit = l->encoder->misfit,
+                           .on_misfit = on_misfit,
+                           .arg = l};
 
     if (err == 0) {
         if (old != NULL && old->n >= COMPACT_BATCHES) {
@@ -390,7 +412,9 @@ static void block_arrived(void *arg, int err, struct jc_block *block)
         } else if (old != NULL) {
             how.from = old->read_to;
         }
+        l->misfits = 0;
         err = gw_block_build(&how, block, old, &e);
+        metric_add(M_SCHEMA_MISFITS, l->misfits);
         jc_block_fini(block);
     }
     if (err == 0) {

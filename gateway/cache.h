@@ -35,6 +35,9 @@ struct gw_blockbatches {
     struct jc_range *damaged; /* owned; what the store could not read, by rising begin: no batch
                                  holds records on both sides of one. Such entries are not kept */
     size_t damaged_n;
+    struct jc_range *refused; /* owned; documents that do not fit their schema where that stops the
+                                 partition, by rising begin; no batch spans one */
+    size_t refused_n;
     size_t n;
     size_t bytes;              /* memory that it keeps alive */
     struct kp_batch batches[]; /* each holds its own reference on its bytes */
@@ -85,5 +88,7 @@ void gw_blockbatches_unref(struct gw_blockbatches *b); /* NULL is allowed */
 /* Where the first damage that ends behind offset begins (at or below offset: it lies in it);
  * INT64_MAX when there is none. */
 int64_t gw_blockbatches_damage(const struct gw_blockbatches *b, int64_t offset);
+/* The same for refused documents. */
+int64_t gw_blockbatches_refused(const struct gw_blockbatches *b, int64_t offset);
 /* Index of the first batch whose last offset is >= offset; b->n when there is none. */
 size_t gw_blockbatches_find(const struct gw_blockbatches *b, int64_t offset);

@@ -30,6 +30,7 @@ void cat_drop(struct catalog *c)
     if (c == NULL)
         return;
     wipe_tokens(c);
+    cat_drop_programs(c);
     arena_fini(&c->arena);
     mem_free(c);
 }
@@ -178,6 +179,8 @@ static int parse(const char *path, const struct span *text, struct catalog_fault
         cat_open_main(r, path);
     if (r->sources_n > 0)
         read_all(r);
+    if (!r->failed && !r->tree.failed && faults->faults == 0)
+        cat_compile(r);
     err = r->failed || r->tree.failed ? E_NOMEM : faults->faults > 0 ? E_INVALID : 0;
 out:
     cat_wipe_secrets(r);

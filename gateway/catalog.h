@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/span.h"
+#include "gateway/avro.h"
 #include "gateway/view.h"
 #include "schema/avro.h"
 
@@ -40,13 +41,18 @@ struct catalog_collection {
 };
 
 enum catalog_format {
-    CATALOG_FORMAT_DEFAULT, /* not given */
+    CATALOG_FORMAT_DEFAULT, /* not given: Avro; of keys: as the values */
     CATALOG_FORMAT_JSON,
     CATALOG_FORMAT_AVRO,
 };
 
 /* What happens to a document that its schema does not admit. */
-enum catalog_on_error { CATALOG_ON_ERROR_DEFAULT, CATALOG_ON_ERROR_STOP, CATALOG_ON_ERROR_SKIP };
+enum catalog_on_error {
+    CATALOG_ON_ERROR_DEFAULT, /* stop */
+    CATALOG_ON_ERROR_STOP,
+    CATALOG_ON_ERROR_SKIP,
+    CATALOG_ON_ERROR_RAW,
+};
 
 /* One value of a partition field. Values compare by kind and text. */
 struct catalog_value {
@@ -79,6 +85,7 @@ struct catalog_binding {
     bool has_select;                             /* `fields` is given */
     struct sc_selection select;
     int32_t backfill;
+    struct gw_avro *avro; /* owned; NULL: keys and values are JSON */
     const char *file;
     size_t line;
 };

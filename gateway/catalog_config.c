@@ -124,18 +124,17 @@ static void read_format(struct catalog_reader *r, const struct cat_node *n,
     static const char *const words[] = {"json", "avro"};
     size_t i;
 
-    if (!CAT_WORD(r, n, words, &i))
-        return;
-    *out = i == 0 ? CATALOG_FORMAT_JSON : CATALOG_FORMAT_AVRO;
-    if (*out == CATALOG_FORMAT_AVRO)
-        cat_fault(r, n, "this build does not serve Avro yet; only json is there");
+    if (CAT_WORD(r, n, words, &i))
+        *out = i == 0 ? CATALOG_FORMAT_JSON : CATALOG_FORMAT_AVRO;
 }
 
 static void read_sluice(struct catalog_reader *r, const struct cat_node *n, struct catalog_task *t)
 {
     static const char *const codecs[] = {"none", "gzip", "snappy", "lz4", "zstd"};
     static const char *const signals[] = {"none", "headers"};
-    static const char *const on_error[] = {"stop", "skip"};
+    static const char *const on_error[] = {"stop", "skip", "raw"};
+    static const enum catalog_on_error means[] = {CATALOG_ON_ERROR_STOP, CATALOG_ON_ERROR_SKIP,
+                                                  CATALOG_ON_ERROR_RAW};
     size_t i;
 
     if (!cat_is_map(r, n))
@@ -155,7 +154,7 @@ static void read_sluice(struct catalog_reader *r, const struct cat_node *n, stru
             t->signal = CAT_WORD(r, m, signals, &i) && i == 1;
         } else if (cat_is(m, "on_schema_error")) {
             if (CAT_WORD(r, m, on_error, &i))
-                t->on_error = i == 0 ? CATALOG_ON_ERROR_STOP : CATALOG_ON_ERROR_SKIP;
+                t->on_error = means[i];
         } else if (cat_is(m, "redirect")) {
             read_redirect(r, m, t);
         } else {

@@ -99,5 +99,9 @@ bool cat_read_binding(struct catalog_reader *r, const struct cat_node *n,
                       const struct catalog_task *t, struct catalog_binding *b);
 /* After cat_end_collections: what a binding says of its collection's fields. */
 void cat_check_binding(struct catalog_reader *r, const struct catalog_binding *b);
+/* catalog_avro.c */
+/* Compiles the Avro programs, after cat_docs. */
+void cat_compile(struct catalog_reader *r);
+void cat_drop_programs(struct catalog *c);
 /* The catalog under construction, which nobody else has seen yet. */
 void cat_drop(struct catalog *c);

@@ -164,14 +164,16 @@ static bool has_room(struct fetch *f, const struct fetch_part *p, size_t bytes)
     return false;
 }
 
-/* The batches of the entry from cur.at on, up to bytes that the store cannot read. 1: full, or at
- * such bytes; 0: the block is used up; STARVED; E_CORRUPT: at such bytes before any record;
- * E_NOMEM. */
+/* The batches of the entry from cur.at on, up to bytes that the store cannot read or a document
+ * that does not fit its schema. 1: full, or at such a place; 0: the block is used up; STARVED;
+ * E_CORRUPT, E_INVALID: at such a place before any record; E_NOMEM. */
 static int take_entry(struct fetch *f, struct fetch_part *p)
 {
     const struct gw_blockbatches *e = f->cur.entry;
     size_t i = gw_blockbatches_find(e, f->cur.at);
-    int64_t stop = gw_blockbatches_damage(e, f->cur.at);
+    int64_t damage = gw_blockbatches_damage(e, f->cur.at);
+    int64_t refused = gw_blockbatches_refused(e, f->cur.at);
+    int64_t stop = damage < refused ? damage : refused;
 
     f->cur.seek = i == e->n; /* nothing visible here: the next one may be far */
     for (; i < e->n && e->batches[i].base_offset < stop; i++) {
@@ -188,7 +190,7 @@ static int take_entry(struct fetch *f, struct fetch_part *p)
         f->cur.at = b.last_offset + 1;
     }
     if (stop < INT64_MAX)
-        return p->batch_n > 0 ? 1 : E_CORRUPT;
+        return p->batch_n > 0 ? 1 : damage < refused ? E_CORRUPT : E_INVALID;
     return 0;
 }
 

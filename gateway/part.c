@@ -7,6 +7,8 @@
 #include "base/assert.h"
 #include "base/mem.h"
 
+#include <stdio.h>
+
 static _Atomic uint64_t next_id = 1;
 
 int gw_part_new(const struct jc_journal *j, struct gw_part **out)
@@ -87,4 +89,29 @@ bool gw_part_heads(struct gw_part *p, struct jc_heads *out)
     *out = p->heads;
     pthread_mutex_unlock(&p->lock);
     return known;
+}
+
+void gw_part_refuse(struct gw_part *p, uint32_t encoder_id, int64_t offset, const char *pointer,
+                    const char *reason)
+{
+    struct gw_refusal *r = &p->refusal;
+
+    pthread_mutex_lock(&p->lock);
+    if (r->reason == NULL || p->refused_by != encoder_id || offset < r->offset) {
+        p->refused_by = encoder_id;
+        r->offset = offset;
+        r->reason = reason;
+        (void)snprintf(r->pointer, sizeof r->pointer, "%s", pointer);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool gw_part_refusal(struct gw_part *p, uint32_t encoder_id, struct gw_refusal *out)
+{
+    pthread_mutex_lock(&p->lock);
+    bool there = p->refusal.reason != NULL && p->refused_by == encoder_id &&
+                 p->refusal.offset >= p->heads.first;
+    *out = p->refusal;
+    pthread_mutex_unlock(&p->lock);
+    return there;
 }

@@ -11,16 +11,25 @@
 
 #include "journal_client/store.h"
 
+/* A document that stops a topic's readers, since it does not fit the topic's schema. */
+struct gw_refusal {
+    int64_t offset;
+    char pointer[256];  /* in the document; a longer one is cut */
+    const char *reason; /* static text */
+};
+
 struct gw_part {
     atomic_uint refs;
     const struct jc_journal
-        *journal;          /* any revision of one create revision: names the same bytes */
-    bool empty;            /* stands for a journal that does not exist yet: no bytes, ever; the
-                              journal is a nameless one that no store knows */
-    uint64_t id;           /* unique in this process, never reused: the cache's key */
-    pthread_mutex_t lock;  /* leaf */
-    bool known;            /* lock: heads arrived at least once */
-    struct jc_heads heads; /* lock */
+        *journal;              /* any revision of one create revision: names the same bytes */
+    bool empty;                /* stands for a journal that does not exist yet: no bytes, ever; the
+                                  journal is a nameless one that no store knows */
+    uint64_t id;               /* unique in this process, never reused: the cache's key */
+    pthread_mutex_t lock;      /* leaf */
+    bool known;                /* lock: heads arrived at least once */
+    struct jc_heads heads;     /* lock */
+    uint32_t refused_by;       /* lock: id of the encoder that met it ... */
+    struct gw_refusal refusal; /* lock: ... the one at the lowest offset; reason NULL: none */
 };
 
 /* The caller owns one reference; takes its own reference of the journal. */
@@ -31,5 +40,10 @@ struct gw_part *gw_part_ref(struct gw_part *p);
 void gw_part_unref(struct gw_part *p);
 /* Any thread. Merges newer heads in (each field only forward). */
 void gw_part_update(struct gw_part *p, const struct jc_heads *heads);
+/* Any thread. reason: static text. */
+void gw_part_refuse(struct gw_part *p, uint32_t encoder_id, int64_t offset, const char *pointer,
+                    const char *reason);
+/* Any thread. False: that encoder met none that is still there. */
+bool gw_part_refusal(struct gw_part *p, uint32_t encoder_id, struct gw_refusal *out);
 /* Any thread. False while no heads are known (a view never shows such a part). */
 bool gw_part_heads(struct gw_part *p, struct jc_heads *out);

@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/span.h"
+#include "gateway/avro.h"
 #include "gateway/part.h"
 #include "kafka_proto/compress.h"
 #include "kafka_proto/kp.h"
@@ -40,6 +41,10 @@ struct gw_encoder {
     uint32_t id;
     struct sc_key *key; /* NULL: null record keys */
     enum kp_codec codec;
+    struct gw_avro *avro; /* owned reference; NULL: keys and values are JSON */
+    bool avro_key;
+    bool avro_value;
+    enum gw_misfit misfit;
 };
 
 struct catalog;

@@ -89,8 +89,10 @@ static enum kp_codec read_codec(const struct jc_spec *spec)
     return codec;
 }
 
+/* like: all but id and key; its avro is borrowed. */
 static const struct gw_encoder *intern(struct view_build *vb, struct writer *signature,
-                                       enum kp_codec codec, const struct span *pointers, size_t n)
+                                       const struct gw_encoder *like, const struct span *pointers,
+                                       size_t n)
 {
     struct vb_encoder *e;
     struct blob *text = wr_take(signature);
@@ -108,8 +110,8 @@ static const struct gw_encoder *intern(struct view_build *vb, struct writer *sig
         blob_unref(text);
         return NULL;
     }
+    e->encoder = *like;
     e->encoder.id = vb->encoders_n++;
-    e->encoder.codec = codec;
     e->signature = text;
     int err = n == 0 ? 0 : sc_key_new(pointers, n, &e->encoder.key);
     if (err == E_NOMEM) {
@@ -120,6 +122,8 @@ static const struct gw_encoder *intern(struct view_build *vb, struct writer *sig
     if (err < 0)
         log_event(LOG_WARN, "view.key_refused", LF_SPAN("pointer", pointers[0]),
                   LF_STR("effect", "records have no key"));
+    if (like->avro != NULL)
+        e->encoder.avro = gw_avro_ref(like->avro);
     STAILQ_INSERT_TAIL(&vb->encoders, e, link);
     return &e->encoder;
 }
@@ -138,6 +142,33 @@ static int choose_key(const struct catalog_binding *b, const struct jc_spec *spe
     return spec == NULL ? 0 : read_key(spec, a, pointers, n);
 }
 
+/* The Avro part of an encoder. */
+static void choose_avro(const struct vb_topic *t, struct gw_encoder *e)
+{
+    if (t->binding == NULL || t->binding->avro == NULL || t->spec == NULL)
+        return;
+    e->avro = t->binding->avro;
+    e->avro_value = t->spec->value_format != CATALOG_FORMAT_JSON;
+    e->avro_key = t->spec->key_format == CATALOG_FORMAT_DEFAULT
+                      ? e->avro_value
+                      : t->spec->key_format == CATALOG_FORMAT_AVRO;
+    e->misfit = t->spec->on_error == CATALOG_ON_ERROR_SKIP  ? GW_MISFIT_SKIP
+                : t->spec->on_error == CATALOG_ON_ERROR_RAW ? GW_MISFIT_RAW
+                                                            : GW_MISFIT_STOP;
+}
+
+static void sign_avro(const struct gw_encoder *e, struct writer *signature)
+{
+    if (e->avro == NULL)
+        return;
+    wr_u8(signature, e->avro_key);
+    wr_u8(signature, e->avro_value);
+    wr_u8(signature, (uint8_t)e->misfit);
+    wr_u32(signature, sc_avro_key_id(e->avro->avro));
+    wr_u32(signature, sc_avro_value_id(e->avro->avro));
+    wr_span(signature, span_of(e->avro->mark, sizeof e->avro->mark));
+}
+
 const struct gw_encoder *vb_encoder_for(const struct vb_topic *t, const struct jc_spec *spec)
 {
     struct span pointers[GW_KEY_PARTS_MAX] = {{NULL, 0}};
@@ -148,18 +179,22 @@ const struct gw_encoder *vb_encoder_for(const struct vb_topic *t, const struct j
 
     arena_init(&a, SIGNATURE_MAX);
     wr_init(&signature, SIGNATURE_MAX);
-    enum kp_codec codec = t->spec != NULL && t->spec->has_codec ? t->spec->codec
-                          : spec != NULL                        ? read_codec(spec)
-                                                                : KP_CODEC_NONE;
+    struct gw_encoder like = {0};
+    choose_avro(t, &like);
+    like.codec = t->spec != NULL && t->spec->has_codec ? t->spec->codec
+                 : spec != NULL                        ? read_codec(spec)
+                                                       : KP_CODEC_NONE;
     if (choose_key(t->binding, spec, &a, pointers, &n) < 0)
         n = 0; /* half a key would route nobody right: no key */
-    wr_u8(&signature, (uint8_t)codec);
+    wr_u8(&signature, (uint8_t)like.codec);
+    wr_u8(&signature, like.avro != NULL);
     for (size_t i = 0; i < n; i++) {
         wr_uvarint32(&signature, (uint32_t)pointers[i].n);
         wr_span(&signature, pointers[i]);
     }
+    sign_avro(&like, &signature);
     if (wr_err(&signature) == 0)
-        out = intern(t->vb, &signature, codec, pointers, n);
+        out = intern(t->vb, &signature, &like, pointers, n);
     wr_fini(&signature);
     arena_fini(&a);
     return out;
@@ -172,6 +207,7 @@ void vb_encoders_free(struct view_build *vb)
     while ((e = STAILQ_FIRST(&vb->encoders)) != NULL) {
         STAILQ_REMOVE_HEAD(&vb->encoders, link);
         sc_key_free(e->encoder.key);
+        gw_avro_unref(e->encoder.avro);
         blob_unref(e->signature);
         mem_free(e);
     }

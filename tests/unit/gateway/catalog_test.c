@@ -185,7 +185,8 @@ static void a_collection_has_projections_and_both_schemas(void **state)
         "      $defs: {x: true}, properties: {$ref: {type: string}}, default: {$ref: x.yaml}}\n"
         "    key: [/id]\n    journals: {prefix: c/v2/, fragments: {length: 3}}\n"
         "    projections:\n      day: {location: /day, partition: true}\n      Id: /id\n"
-        "materializations:\n  t: {endpoint: {dekaf: {config: {}}}, bindings: [\n"
+        "materializations:\n  t: {endpoint: {dekaf: {config: {sluice: {value_format: json}}}}, "
+        "bindings: [\n"
         "    {source: {name: c, partitions: {include: {day: [1]}}}}]}\n");
     const struct catalog_collection *one = &c->collections[0];
 
@@ -207,14 +208,43 @@ static void a_collection_has_projections_and_both_schemas(void **state)
     catalog_unref(c);
 }
 
-static void there_may_be_many_tasks_beside_other_materializations(void **state)
+static void avro_is_what_values_are_unless_json_is_asked_for(void **state)
 {
     const struct catalog *c =
-        good("materializations:\n"
-             "  b: {endpoint: {dekaf: {config: {token: x}}}, bindings: [{source: c}]}\n"
-             "  p: {endpoint: {connector: {image: i, config: p.yaml}}, bindings: []}\n"
-             "  off: {endpoint: {dekaf: {config: {}}}, bindings: [], shards: {disable: true}}\n"
-             "  a: {endpoint: {dekaf: {config: {}}}, bindings: [{source: c}, {source: d}]}\n");
+        good("collections:\n  c:\n    schema: {type: object, required: [id],\n"
+             "      properties: {id: {type: integer}, n: {type: [string, 'null']}}}\n"
+             "    key: [/id]\n"
+             "materializations:\n"
+             "  a: {endpoint: {dekaf: {config: {}}}, bindings: [{source: c}]}\n"
+             "  j: {endpoint: {dekaf: {config: {sluice: {value_format: json}}}},\n"
+             "      bindings: [{source: c}]}\n"
+             "  k: {endpoint: {dekaf: {config: {deletions: cdc}}}, bindings: [{source: c}]}\n");
+    const struct gw_avro *a = c->tasks[0].bindings[0].avro;
+    const struct gw_avro *k = c->tasks[2].bindings[0].avro;
+
+    (void)state;
+    assert_non_null(a);
+    assert_null(c->tasks[1].bindings[0].avro);
+    assert_int_equal(sc_avro_key_id(a->avro), sc_avro_key_id(k->avro));
+    assert_int_not_equal(sc_avro_value_id(a->avro), sc_avro_value_id(k->avro));
+    assert_int_not_equal(a->mark[0], k->mark[0]);
+    catalog_unref(c);
+    expect("collections:\n  c: {schema: {type: object}, key: [/id]}\n"
+           "  d: {schema: {type: [string]}, key: [/id]}\n"
+           "materializations:\n  a:\n    endpoint: {dekaf: {config: {}}}\n    bindings:\n"
+           "      - {source: d}\n",
+           false, 8, "d as Avro");
+}
+
+static void there_may_be_many_tasks_beside_other_materializations(void **state)
+{
+    const struct catalog *c = good(
+        "materializations:\n"
+        "  b: {endpoint: {dekaf: {config: {token: x, sluice: &j {value_format: json}}}}, bindings: "
+        "[{source: c}]}\n"
+        "  p: {endpoint: {connector: {image: i, config: p.yaml}}, bindings: []}\n"
+        "  off: {endpoint: {dekaf: {config: {}}}, bindings: [], shards: {disable: true}}\n"
+        "  a: {endpoint: {dekaf: {config: {sluice: *j}}}, bindings: [{source: c}, {source: d}]}\n");
 
     (void)state;
     assert_int_equal(c->tasks_n, 2);
@@ -319,7 +349,7 @@ static void each_fault_is_named_with_its_line(void **state)
     expect(HEAD " {sops: {}, token: x}\n    bindings: []", false, 10, "encrypted");
     expect(HEAD " {deletions: never}\n    bindings: []", false, 10,
            "default, kafka, cdc or header");
-    expect(HEAD " {sluice: {value_format: avro}}\n    bindings: []", false, 10, "Avro");
+    expect(HEAD " {sluice: {value_format: xml}}\n    bindings: []", false, 10, "json or avro");
     expect(
         HEAD " {sluice: {truncation_signal: maybe}}\n    bindings: []", false, 10,
         "/materializations/t~1k/endpoint/dekaf/config/sluice/truncation_signal: none or headers");
@@ -439,6 +469,7 @@ int main(void)
         cmocka_unit_test(what_is_no_time_is_refused),
         cmocka_unit_test(a_catalog_is_read_with_all_it_says),
         cmocka_unit_test(a_collection_has_projections_and_both_schemas),
+        cmocka_unit_test(avro_is_what_values_are_unless_json_is_asked_for),
         cmocka_unit_test(there_may_be_many_tasks_beside_other_materializations),
         cmocka_unit_test(json_is_a_catalog_too),
         cmocka_unit_test(aliases_and_merged_keys_are_copies),
