@@ -10,6 +10,8 @@
 
 #include "app/config.h"
 
+#define DEPTH_MAX 8
+
 struct file_reader {
     struct config *c;
     struct config_origins *o;
@@ -38,14 +40,15 @@ static void set_scalar(struct file_reader *f, const struct config_setting *s,
     const char *text = (const char *)value->data.scalar.value;
 
     if (value->type != YAML_SCALAR_NODE) {
-        fault(f, value->start_mark.line, "%s: a single value belongs here", s->field);
-        return;
-    }
-    if (strlen(text) != value->data.scalar.length) {
-        fault(f, value->start_mark.line, "%s: the value holds a NUL", s->field);
+        config_name(s, name);
+        fault(f, value->start_mark.line, "%s: a single value belongs here", name);
         return;
     }
     config_name(s, name);
+    if (strlen(text) != value->data.scalar.length) {
+        fault(f, value->start_mark.line, "%s: the value holds a NUL", name);
+        return;
+    }
     (void)snprintf(where, sizeof where, "%.250s:%zu: %s", f->path, value->start_mark.line + 1,
                    name);
     config_set(f->c, f->o, s, CONFIG_FILE, text, where, f->faults);
@@ -99,6 +102,46 @@ static void read_document(struct file_reader *f)
         set_pair(f, p);
 }
 
+/* libyaml takes time that grows with the square of the depth, and ignores a second document: both
+ * are looked for by events, before the file is loaded. */
+static bool shape_is_good(struct file_reader *f, FILE *in)
+{
+    size_t depth = 0, documents = 0;
+    bool good = true, end = false;
+    yaml_parser_t parser;
+
+    if (!yaml_parser_initialize(&parser)) {
+        config_fault(f->faults, f->path, "out of memory");
+        return false;
+    }
+    yaml_parser_set_input_file(&parser, in);
+    while (good && !end) {
+        yaml_event_t e;
+
+        if (!yaml_parser_parse(&parser, &e)) {
+            fault(f, parser.problem_mark.line, "%s",
+                  parser.problem == NULL ? "not YAML" : parser.problem);
+            good = false;
+            break;
+        }
+        if (e.type == YAML_DOCUMENT_START_EVENT && ++documents > 1) {
+            fault(f, e.start_mark.line, "a second document: settings are one");
+            good = false;
+        }
+        if ((e.type == YAML_MAPPING_START_EVENT || e.type == YAML_SEQUENCE_START_EVENT) &&
+            ++depth > DEPTH_MAX) {
+            fault(f, e.start_mark.line, "nested too deep for settings");
+            good = false;
+        }
+        if (e.type == YAML_MAPPING_END_EVENT || e.type == YAML_SEQUENCE_END_EVENT)
+            depth--;
+        end = e.type == YAML_STREAM_END_EVENT;
+        yaml_event_delete(&e);
+    }
+    yaml_parser_delete(&parser);
+    return good && fseek(in, 0, SEEK_SET) == 0;
+}
+
 void config_read_file(struct config *c, struct config_origins *o, const char *path,
                       struct config_faults *faults)
 {
@@ -111,7 +154,9 @@ void config_read_file(struct config *c, struct config_origins *o, const char *pa
         config_fault(faults, path, "%s", strerror_r(errno, text, sizeof text));
         return;
     }
-    if (yaml_parser_initialize(&parser)) {
+    if (!shape_is_good(&f, in)) {
+        /* said */
+    } else if (yaml_parser_initialize(&parser)) {
         yaml_parser_set_input_file(&parser, in);
         if (yaml_parser_load(&parser, &f.doc)) {
             read_document(&f);

@@ -181,7 +181,7 @@ static void make_addresses(const struct config *c, struct serve_config *out,
 
     if (c->kafka_advertise[0] != '\0') {
         if (serve_parse_listen(c->kafka_advertise, &advertise, out->advertise_host) < 0 ||
-            advertise.tls || advertise.sasl)
+            advertise.tls || advertise.sasl || advertise.port == 0)
             config_fault(faults, "kafka-advertise", "\"%.100s\" is not HOST:PORT",
                          c->kafka_advertise);
         out->gw.advertise_host = out->advertise_host;

@@ -163,7 +163,6 @@ static void call_committed(void *arg, int err, struct jc_txn *txn)
 {
     struct bf_call *c = arg;
 
-    (void)txn;
     if (err == 0)
         call_durable(c);
     else if (err == E_NOTFOUND && ++c->attempts < MAX_ATTEMPTS)
@@ -176,6 +175,8 @@ static void call_committed(void *arg, int err, struct jc_txn *txn)
         call_refuse(c, 409,
                     "a document's clock lies more than an hour ahead: it would stay visible; force "
                     "begins nevertheless");
+    else if (txn->in_doubt)
+        call_refuse(c, 500, "commit: the outcome is not known; ask for the backfill's status");
     else
         call_fail(c, "commit", err);
 }

@@ -217,7 +217,6 @@ static void call_committed(void *arg, int err, struct jc_txn *txn)
 {
     struct publish_call *c = arg;
 
-    (void)txn;
     if (err == 0) {
         metric_add(M_PUBLISH_REQUESTS, 1);
         metric_add(M_PUBLISH_DOCUMENTS, (int64_t)c->parsed.docs_n);
@@ -226,6 +225,13 @@ static void call_committed(void *arg, int err, struct jc_txn *txn)
         call_idem_ask(c); /* a request with the same key was faster */
     } else if (err == E_NOTFOUND && ++c->attempts < MAX_ATTEMPTS) {
         call_relist(c); /* a journal was deleted under us */
+    } else if (txn->in_doubt) {
+        metric_add(M_STORE_ERRORS, 1);
+        log_peer(LOG_ERROR, "publish.in_doubt", LF_SPAN("collection", c->collection), LF_ERR(err));
+        pub_call_refuse(c, 500,
+                        "commit: %s; it is not known whether the documents were published: ask "
+                        "again under the same Idempotency-Key",
+                        err_text(err));
     } else {
         pub_call_fail(c, "commit", err);
     }

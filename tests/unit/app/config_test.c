@@ -134,9 +134,25 @@ static void file_faults_are_all_named_with_their_line(void **state)
     assert_true(fault_says(":3: workers: \"many\" is not a number"));
     assert_true(fault_says(":4: cache-bytes: 1 is out of range"));
     assert_true(fault_says(":5: partitions: given twice"));
-    assert_true(fault_says(":6: data_dir: a single value belongs here"));
+    assert_true(fault_says(":6: data-dir: a single value belongs here"));
     assert_true(fault_says(":7: allow-anonymous: \"maybe\" is neither true nor false"));
     assert_int_equal(faults.n, 6);
+    config_fini(&c);
+}
+
+/* libyaml's time grows with the square of the depth, and it stops at the end of a document. */
+static void a_deep_file_and_a_second_document_are_refused_at_once(void **state)
+{
+    static char deep[200010] = "a: ";
+    struct config c;
+
+    (void)state;
+    memset(deep + 3, '[', 200000);
+    assert_int_equal(load(NULL, 0, NULL, deep, &c), E_INVALID);
+    assert_true(fault_says(":1: nested too deep"));
+    config_fini(&c);
+    assert_int_equal(load(NULL, 0, NULL, "workers: 1\n---\nworkers: 2\n", &c), E_INVALID);
+    assert_true(fault_says(":2: a second document"));
     config_fini(&c);
 }
 
@@ -291,6 +307,7 @@ int main(void)
         cmocka_unit_test(flag_beats_environment_beats_file_beats_default),
         cmocka_unit_test(the_strongest_source_gives_the_whole_list),
         cmocka_unit_test(file_faults_are_all_named_with_their_line),
+        cmocka_unit_test(a_deep_file_and_a_second_document_are_refused_at_once),
         cmocka_unit_test(what_is_no_mapping_is_refused),
         cmocka_unit_test(what_this_build_lacks_is_refused_by_name),
         cmocka_unit_test(public_listeners_need_an_address_and_a_word),

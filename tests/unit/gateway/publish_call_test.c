@@ -468,6 +468,22 @@ static void a_hash_that_no_journal_covers_publishes_nothing(void **state)
     lab_free(lab);
 }
 
+static void a_commit_whose_outcome_is_not_known_is_never_called_not_published(void **state)
+{
+    struct lab *lab = lab_new(&plain);
+    struct lab_answer a;
+
+    (void)state;
+    assert_int_equal(lab_publish(lab, (struct publish_req){0}, "acme/t", "{}\n", &a), 200);
+    lab->append_doubt = true;
+    for (int i = 0; i < 2; i++) {
+        lab->append_err = i == 0 ? E_NOSPACE : E_IO;
+        assert_int_equal(lab_publish(lab, (struct publish_req){0}, "acme/t", "{}\n", &a), 500);
+        assert_non_null(strstr(a.json, "not known"));
+    }
+    lab_free(lab);
+}
+
 static void a_name_that_the_store_refuses_is_the_requests_fault(void **state)
 {
     (void)state;
@@ -510,6 +526,7 @@ int main(void)
         cmocka_unit_test(another_key_or_partition_count_than_the_collections_is_refused),
         cmocka_unit_test(with_a_catalog_unknown_collections_are_not_made),
         cmocka_unit_test(names_against_the_rules_are_refused),
+        cmocka_unit_test(a_commit_whose_outcome_is_not_known_is_never_called_not_published),
         cmocka_unit_test(a_name_that_the_store_refuses_is_the_requests_fault),
         cmocka_unit_test(limits_are_answers),
         cmocka_unit_test(store_faults_have_their_own_status),

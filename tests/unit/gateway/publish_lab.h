@@ -56,9 +56,10 @@ struct lab {
     struct jc_op *ops[LAB_MAX];
     size_t ops_n;
     unsigned appends;
-    int append_err; /* the next append fails with it, before prepare */
-    int kv_err;     /* the next kv_get fails with it */
-    int kv_set_err; /* the next kv_set fails with it: by the callback, or by its return */
+    int append_err;    /* the next append fails with it, before prepare */
+    bool append_doubt; /* ... and may be there all the same */
+    int kv_err;        /* the next kv_get fails with it */
+    int kv_set_err;    /* the next kv_set fails with it: by the callback, or by its return */
     bool kv_set_at_once;
     /* Runs once before the next apply: another creator is faster. */
     void (*before_apply)(struct lab *lab);
@@ -290,6 +291,7 @@ static inline int lab_append(struct jc_store *s, struct jc_txn *txn, struct exec
     struct lab *lab = lab_of(s);
     struct lab_task *t = lab_task(lab, arg, lab->append_err);
 
+    txn->in_doubt = lab->append_doubt && t->err < 0;
     lab->append_err = 0;
     lab->appends++;
     if (t->err == 0 && txn->unless_kv != NULL && lab_kv(lab, txn->unless_kv) != NULL)
