@@ -33,10 +33,10 @@ struct gw_build {
     /* told of each document that does not fit; NULL: nobody asks */
     void (*on_misfit)(void *arg, int64_t offset, const struct sc_transcode_error *why);
     void *arg;
-    int64_t from;   /* documents whose last byte lies below are left out; 0: none */
+    int64_t from;        /* documents whose last byte lies below are left out; 0: none */
     const int64_t *cuts; /* rising; no batch holds records on both sides of one of these offsets */
     size_t cuts_n;
-    bool signal;    /* the first visible record behind a marker carries its clock as a header */
+    bool signal; /* the first visible record behind a marker carries its clock as a header */
     struct gw_lead lead; /* what the first visible record of the block tells; of no use with an old
                             entry, which knows what it still has to tell */
 };

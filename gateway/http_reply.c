@@ -9,7 +9,7 @@
 #include "gateway/http_int.h"
 #include "schema/json_reader.h"
 
-#define ANSWER_HEADERS_MAX 16384
+#define ANSWER_HEADERS_MAX ((size_t)16384)
 
 static const char *reason(int status)
 {

@@ -182,6 +182,7 @@ static bool read_head(struct http_conn *c)
         c->scanned = 0;
         http_conn_enter(c, HTTP_HEADING);
     }
+    /* pullup-ok: input, at most HTTP_HEAD_MAX */
     if ((p = evbuffer_pullup(in, (ev_ssize_t)n)) == NULL) {
         http_conn_close(c);
         return false;
@@ -266,6 +267,7 @@ static bool read_body(struct http_conn *c)
 {
     struct http_rq *rq = c->rq;
 
+    ASSERT(rq != NULL);
     if (!(rq->head.chunked ? read_chunks(c) : read_length(c)))
         return false;
     if (c->state != HTTP_BODYING)
@@ -311,9 +313,7 @@ static void look(struct http_conn *c)
         return;
     }
     /* nobody waits for the rest of a request that will not come */
-    if (c->ended && c->rq == NULL && !output_left(c))
-        http_conn_close(c);
-    else if (c->ended && c->rq != NULL && !c->rq->handed)
+    if (c->ended && (c->rq == NULL ? !output_left(c) : !c->rq->handed))
         http_conn_close(c);
 }
 
@@ -340,9 +340,7 @@ static void on_write(struct bufferevent *bev, void *arg)
                        SHUT_WR); /* the client reads the refusal, then EOF */
         if (c->ended)
             http_conn_close(c);
-    } else if (c->close && c->rq == NULL) {
-        http_conn_close(c);
-    } else if (c->ended && c->rq == NULL) {
+    } else if (c->rq == NULL && (c->close || c->ended)) {
         http_conn_close(c);
     }
 }
