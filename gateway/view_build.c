@@ -106,47 +106,78 @@ static int slot_new(struct view_build *vb, const struct jc_journal *j, struct vb
     return 0;
 }
 
-/* Both lists are by name: one pass. A slot lives on while name and create revision stay. */
-static int merge_listing(struct view_build *vb, const struct jc_listing *l)
+/* The slots of a listing, by name like it: old ones where name and create revision stay, fresh ones
+ * elsewhere. Nothing of vb changes. E_NOMEM: *out holds what was made. */
+static int match_listing(struct view_build *vb, const struct jc_listing *l, struct vb_slot **out,
+                         bool *fresh)
 {
     size_t old = 0;
-    size_t n = 0;
-    int err = 0;
 
-    struct vb_slot **slots = mem_array(l->n == 0 ? 1 : l->n, sizeof(struct vb_slot *));
-    if (slots == NULL)
-        return E_NOMEM;
     for (size_t i = 0; i < l->n; i++) {
         const struct jc_journal *j = l->items[i];
         int c = 1;
+
         while (old < vb->slots_n &&
                (c = strcmp(vb->slots[old]->journal->spec.name, j->spec.name)) < 0)
-            slot_free(vb->slots[old++]);
+            old++;
         struct vb_slot *s = old < vb->slots_n && c == 0 ? vb->slots[old++] : NULL;
-        if (s != NULL && s->journal->create_revision != j->create_revision) {
-            slot_free(s);
-            s = NULL;
+        if (s != NULL && s->journal->create_revision == j->create_revision) {
+            out[i] = s;
+            continue;
         }
-        if (s != NULL)
-            slot_set(s, j);
-        else if ((err = slot_new(vb, j, &s)) < 0)
-            continue; /* the next listing, or the tick, tries again */
-        slots[n++] = s;
-        follow(s);
+        int err = slot_new(vb, j, &out[i]);
+        if (err < 0)
+            return err;
+        fresh[i] = true;
     }
-    while (old < vb->slots_n)
-        slot_free(vb->slots[old++]);
+    return 0;
+}
+
+/* All or nothing: a list with a journal missing would look like a change of the topic's partitions,
+ * and raise its epoch for ever. */
+static int merge_listing(struct view_build *vb, const struct jc_listing *l)
+{
+    size_t n = l->n, at = 0;
+    struct vb_slot **slots = mem_array(n + 1, sizeof(struct vb_slot *));
+    bool *fresh = mem_array(n + 1, sizeof *fresh);
+    int err = slots == NULL || fresh == NULL ? E_NOMEM : match_listing(vb, l, slots, fresh);
+
+    if (err < 0) {
+        for (size_t i = 0; slots != NULL && fresh != NULL && i < n; i++)
+            if (fresh[i])
+                slot_free(slots[i]);
+        mem_free(slots);
+        mem_free(fresh);
+        return err;
+    }
+    for (size_t old = 0; old < vb->slots_n; old++) {
+        struct vb_slot *s = vb->slots[old];
+
+        while (at < n && strcmp(l->items[at]->spec.name, s->journal->spec.name) < 0)
+            at++;
+        if (at == n || slots[at] != s)
+            slot_free(s);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!fresh[i])
+            slot_set(slots[i], l->items[i]);
+        follow(slots[i]);
+    }
+    mem_free(fresh);
     mem_free(vb->slots);
     vb->slots = slots;
     vb->slots_n = n;
-    return err;
+    return 0;
 }
 
+/* Without memory everything stays as it was; the next listing, or the tick, tries again. */
 static void take_listing(struct view_build *vb)
 {
-    if (merge_listing(vb, vb->listing) < 0)
-        log_event(LOG_ERROR, "view.listing_incomplete", LF_ERR(E_NOMEM));
-    vb_touch(vb);
+    vb->listing_behind = merge_listing(vb, vb->listing) < 0;
+    if (vb->listing_behind)
+        log_event(LOG_ERROR, "view.listing_behind", LF_ERR(E_NOMEM));
+    else
+        vb_touch(vb);
 }
 
 static void on_snapshot(void *arg, const struct jc_listing *snapshot)
@@ -566,7 +597,7 @@ void view_build_tick(struct view_build *vb)
         log_event(LOG_WARN, "view.retry_failed", LF_ERR(err));
     for (size_t i = 0; i < vb->slots_n; i++)
         follow(vb->slots[i]);
-    if (vb->listing != NULL && vb->slots_n != vb->listing->n)
+    if (vb->listing_behind)
         take_listing(vb);
     /* Rebuilding is cheap and finds what failed before; while all is well nothing is shown anew. */
     if (!vb->ready || vb->unseen)

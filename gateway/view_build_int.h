@@ -63,6 +63,7 @@ struct view_build {
     const struct jc_listing *listing;
     struct vb_slot **slots; /* by name, as the listing */
     size_t slots_n;
+    bool listing_behind;      /* the newest listing was not taken: out of memory */
     struct vb_topic **topics; /* by task and name */
     size_t topics_n;
     size_t topics_cap;
