@@ -6,12 +6,14 @@
  */
 #include <string.h>
 
+#include "gateway/groups/consumer.h"
 #include "gateway/groups/groups_int.h"
 #include "gateway/groups/handlers.h"
 #include "gateway/metrics.h"
 #include "gateway/request.h"
 
-#define TOPIC_ID_VERSION 10
+#define TOPIC_ID_VERSION     10
+#define MEMBER_EPOCH_VERSION 9 /* from here on clients know KIP-848's errors */
 
 typedef const struct kp_offset_commit_req commit_req;
 typedef const struct kp_offset_commit_req_topics commit_topic;
@@ -93,7 +95,11 @@ static int16_t admit(struct groups *gs, struct group_call *c)
     }
     if (nobody && c->group->ops->empty(c->group))
         return KE_NONE;
-    return c->group->ops->check_commit(c->group, &who, groups_now_ms(gs));
+    int16_t error = c->group->ops->check_commit(c->group, &who, groups_now_ms(gs));
+    if (c->group->ops == &consumer_ops && c->version < MEMBER_EPOCH_VERSION &&
+        (error == KE_NONE || error == KE_STALE_MEMBER_EPOCH))
+        return KE_UNSUPPORTED_VERSION; /* it is a member, but may not speak like this */
+    return error;
 }
 
 static int16_t take_one(struct group_call *c, const struct gw_topic *t, commit_part *in,

@@ -296,3 +296,27 @@ def test_log_dirs_and_config_resources_tell_what_is_true(srv, topic):
         assert c.call(CONFIG_RESOURCES, 0)['config_resources'] == []
     text = kt('log-dirs', '--bootstrap-server', srv.bootstrap, '--describe', '--topic-list', topic).stdout.decode()
     assert topic in text
+
+
+def test_a_member_that_commits_in_an_old_version_is_told_so(srv, topic):
+    """OffsetCommit below 9 cannot say KIP-848's errors: 35 for a member, whatever its epoch; OffsetFetch below 9 names no member."""
+    fill(srv, topic)
+    a = member(srv, topic, 6)
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        status, body, _ = srv.request('GET', '/v1/groups/' + topic)
+        if status == 200 and json.loads(body).get('lag') == 0 and json.loads(body)['members'] == 1:
+            break
+        time.sleep(0.1)
+    m = json.loads(body)['member_list'][0]
+    raw = Raw(srv.kafka, topic)
+    before = raw.committed(topic, 0)
+    for version in (2, 5, 8):
+        assert raw.commit(topic, 0, 5, m['epoch'], m['member'], version=version) == 35
+        assert raw.commit(topic, 0, 5, m['epoch'] + 1, m['member'], version=version) == 35
+        assert raw.commit(topic, 0, 5, m['epoch'], 'nobody', version=version) == 25
+    assert raw.committed(topic, 0) == before and raw.committed(topic, 0, version=5) == before
+    assert raw.commit(topic, 0, 5, m['epoch'] + 1, m['member'], version=9) == 113
+    assert raw.commit(topic, 0, 5, m['epoch'], m['member'], version=9) == 0
+    raw.c.close()
+    a.communicate(timeout=30)
