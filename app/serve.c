@@ -189,8 +189,11 @@ static int open_store(const struct cli_command *cmd, struct server *sv)
 static int write_ports(const char *path, const struct gw_ports *ports)
 {
     char tmp[4096], text[128];
-    int n = snprintf(text, sizeof text, "{\"kafka\": %u, \"registry\": null, \"admin\": %u}\n",
-                     (unsigned)ports->kafka, (unsigned)ports->admin);
+    char registry[16] = "null";
+    if (ports->registry != 0)
+        (void)snprintf(registry, sizeof registry, "%u", (unsigned)ports->registry);
+    int n = snprintf(text, sizeof text, "{\"kafka\": %u, \"registry\": %s, \"admin\": %u}\n",
+                     (unsigned)ports->kafka, registry, (unsigned)ports->admin);
     int fd, err = 0;
 
     if (snprintf(tmp, sizeof tmp, "%s.%ld.tmp", path, (long)getpid()) >= (int)sizeof tmp)
@@ -234,6 +237,9 @@ static void announce(const struct server *sv, const struct gw_ports *ports)
     for (size_t i = 0; i < gw->kafka_n; i++)
         print_listener(sv, "Kafka", scheme_of(&gw->kafka[i]), &gw->kafka[i],
                        gateway_kafka_port(sv->gw, i));
+    if (gw->registry.host != NULL)
+        print_listener(sv, "registry", gw->registry.tls ? "https://" : "http://", &gw->registry,
+                       ports->registry);
     print_listener(sv, "admin", gw->admin.tls ? "https://" : "http://", &gw->admin, ports->admin);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         /* A server serves without its banner too; ports-file and the log say the same. */

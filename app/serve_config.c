@@ -64,8 +64,6 @@ bool serve_is_loopback(const char *host)
 /* What the design has and this build has not is refused, never ignored. */
 static void refuse_missing(const struct config *c, struct config_faults *faults)
 {
-    if (c->registry_listen[0] != '\0')
-        config_fault(faults, "registry-listen", "this build has no schema registry yet");
     if (c->group_upstream[0] != '\0')
         config_fault(faults, "group-upstream", "this build cannot hand groups to Kafka yet");
 }
@@ -199,6 +197,30 @@ static void make_addresses(const struct config *c, struct serve_config *out,
                      c->admin_listen);
 }
 
+static void make_registry(const struct config *c, struct serve_config *out,
+                          struct config_faults *faults)
+{
+    const char *text = c->registry_listen;
+    struct gw_listen l = {.host = NULL};
+
+    if (text[0] == '\0')
+        return;
+    if (serve_parse_listen(text, &l, out->registry_host) < 0)
+        config_fault(faults, "registry-listen", "\"%.100s\" is not ADDR:PORT", text);
+    else if (l.tls && out->gw.tls.cert == NULL)
+        config_fault(faults, "registry-listen", "%.100s needs tls-cert and tls-key", text);
+    else if (l.sasl && c->catalog[0] == '\0')
+        config_fault(faults, "registry-listen",
+                     "%.100s asks clients to log in: that needs a catalog with tokens", text);
+    else if (!serve_is_loopback(l.host) && !c->allow_anonymous && !l.sasl)
+        config_fault(faults, "registry-listen",
+                     "%.100s is not on loopback and asks nobody for a password: write sasl:// "
+                     "before it, or give --allow-anonymous if that is meant",
+                     text);
+    else
+        out->gw.registry = l;
+}
+
 static void make_groups(const struct config *c, struct serve_config *out,
                         struct config_faults *faults)
 {
@@ -252,6 +274,7 @@ int serve_config_make(const struct config *c, struct serve_config *out,
     serve_tls_make(c, out, faults);
     make_kafka(c, out, faults);
     make_addresses(c, out, faults);
+    make_registry(c, out, faults);
     serve_auth_make(c, out, faults);
     check_words(c, faults);
     out->gw.workers = c->workers > 0   ? (unsigned)c->workers

@@ -22,6 +22,7 @@ struct serve_config {
     char kafka_told[CONFIG_LIST_MAX][HOST_MAX];
     struct jwt_keys *jwt_keys; /* owned; NULL: none */
     char admin_host[HOST_MAX];
+    char registry_host[HOST_MAX];
     char advertise_host[HOST_MAX];
     char groups_path[4096];
 };

@@ -86,6 +86,7 @@ struct catalog_binding {
     struct sc_selection select;
     int32_t backfill;
     struct gw_avro *avro; /* owned; NULL: keys and values are JSON */
+    uint32_t json_id;     /* of the read schema, where values are JSON; 0: none */
     const char *file;
     size_t line;
 };

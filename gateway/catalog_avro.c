@@ -123,40 +123,6 @@ static void compile(struct catalog_reader *r, const struct catalog_task *t,
         say(r, false, b, why.pointer, why.reason);
 }
 
-static void give_ids(struct catalog_reader *r)
-{
-    const struct catalog *c = r->catalog;
-    size_t n = 0, k = 0;
-
-    for (size_t i = 0; i < c->tasks_n; i++)
-        n += 2 * c->tasks[i].bindings_n;
-    struct span *texts = mem_array(n + 1, sizeof *texts);
-    uint32_t *ids = mem_array(n + 1, sizeof *ids);
-    for (size_t i = 0; texts != NULL && i < c->tasks_n; i++) {
-        for (size_t j = 0; j < c->tasks[i].bindings_n; j++) {
-            const struct gw_avro *a = c->tasks[i].bindings[j].avro;
-            if (a == NULL)
-                continue;
-            texts[k++] = sc_avro_key_schema(a->avro);
-            texts[k++] = sc_avro_value_schema(a->avro);
-        }
-    }
-    if (texts == NULL || ids == NULL || sc_schema_ids(texts, k, ids) < 0)
-        r->failed = true;
-    k = 0;
-    for (size_t i = 0; !r->failed && i < c->tasks_n; i++) {
-        for (size_t j = 0; j < c->tasks[i].bindings_n; j++) {
-            struct gw_avro *a = c->tasks[i].bindings[j].avro;
-            if (a == NULL)
-                continue;
-            sc_avro_set_ids(a->avro, ids[k], ids[k + 1]);
-            k += 2;
-        }
-    }
-    mem_free(texts);
-    mem_free(ids);
-}
-
 /* Nobody else has seen the catalog yet. */
 static struct catalog_binding *changeable(const struct catalog_binding *b)
 {
@@ -165,6 +131,60 @@ static struct catalog_binding *changeable(const struct catalog_binding *b)
         struct catalog_binding *out;
     } u = {.in = b};
     return u.out;
+}
+
+/* A binding's texts, in a fixed order. */
+static size_t texts_of(const struct catalog_task *t, const struct catalog_binding *b,
+                       struct span out[3])
+{
+    size_t n = 0;
+
+    if (b->avro != NULL) {
+        out[n++] = sc_avro_key_schema(b->avro->avro);
+        out[n++] = sc_avro_value_schema(b->avro->avro);
+    }
+    if (b->collection != NULL && t->value_format == CATALOG_FORMAT_JSON)
+        out[n++] = span_str(b->collection->read_schema);
+    return n;
+}
+
+static void take_ids(const struct catalog_task *t, struct catalog_binding *b, const uint32_t *ids)
+{
+    if (b->avro != NULL) {
+        sc_avro_set_ids(b->avro->avro, ids[0], ids[1]);
+        ids += 2;
+    }
+    if (b->collection != NULL && t->value_format == CATALOG_FORMAT_JSON)
+        b->json_id = ids[0];
+}
+
+static void give_ids(struct catalog_reader *r)
+{
+    const struct catalog *c = r->catalog;
+    size_t n = 0, k = 0;
+
+    for (size_t i = 0; i < c->tasks_n; i++)
+        n += 3 * c->tasks[i].bindings_n;
+    struct span *texts = mem_array(n + 3, sizeof *texts);
+    uint32_t *ids = mem_array(n + 3, sizeof *ids);
+    for (size_t i = 0; texts != NULL && i < c->tasks_n; i++) {
+        for (size_t j = 0; j < c->tasks[i].bindings_n; j++)
+            k += texts_of(&c->tasks[i], &c->tasks[i].bindings[j], &texts[k]);
+    }
+    if (texts == NULL || ids == NULL || sc_schema_ids(texts, k, ids) < 0)
+        r->failed = true;
+    k = 0;
+    for (size_t i = 0; !r->failed && i < c->tasks_n; i++) {
+        for (size_t j = 0; j < c->tasks[i].bindings_n; j++) {
+            struct span unused[3];
+            struct catalog_binding *b = changeable(&c->tasks[i].bindings[j]);
+
+            take_ids(&c->tasks[i], b, &ids[k]);
+            k += texts_of(&c->tasks[i], b, unused);
+        }
+    }
+    mem_free(texts);
+    mem_free(ids);
 }
 
 void cat_compile(struct catalog_reader *r)

@@ -44,6 +44,7 @@ struct gw_config {
     const char *advertise_host; /* NULL: the address of the listener that the client came in by */
     uint16_t advertise_port;    /* 0: that listener's port */
     struct gw_listen admin;
+    struct gw_listen registry; /* host NULL: none. sasl: a password (HTTP Basic) is asked for */
     struct gw_auth_opts auth;
     size_t task_fetch_rate; /* bytes of records a second; 0: no limit */
     struct gw_tls_opts tls;

@@ -28,6 +28,7 @@
 #include "gateway/listener.h"
 #include "gateway/metrics.h"
 #include "gateway/quota.h"
+#include "gateway/registry_http.h"
 #include "gateway/tls.h"
 #include "gateway/view_build.h"
 #include "gateway/worker.h"
@@ -75,8 +76,9 @@ struct gateway {
     struct catalog_reload *reload; /* NULL: there is no file to follow */
     bool repost;                   /* some worker did not get the last view: out of memory */
     struct admin_http *admin;
-    bool clean;             /* the drain ended by itself */
-    size_t max_connections; /* of Kafka clients, as far as descriptors allow */
+    struct registry_http *registry; /* NULL: none */
+    bool clean;                     /* the drain ended by itself */
+    size_t max_connections;         /* of Kafka clients, as far as descriptors allow */
 };
 
 #define DESCRIPTORS_KEPT 512
@@ -201,7 +203,8 @@ static const char *admin_unready(void *arg)
 
 static void check_drained(struct gateway *gw)
 {
-    bool idle = gw->drained_n == gw->workers_started && admin_http_busy(gw->admin) == 0;
+    bool idle = gw->drained_n == gw->workers_started && admin_http_busy(gw->admin) == 0 &&
+                registry_http_busy(gw->registry) == 0;
 
     if (!idle && clock_mono_ms(gw->shared.clock) < gw->drain_until_ms)
         return;
@@ -235,6 +238,7 @@ static void begin_drain(struct gateway *gw)
         listener_free(gw->listeners[i]);
     gw->listeners_n = 0;
     admin_http_drain(gw->admin);
+    registry_http_drain(gw->registry);
     groups_drain(gw->shared.groups);
     for (size_t i = 0; i < gw->workers_started; i++)
         worker_post_drain(&gw->workers[i]);
@@ -439,6 +443,22 @@ static int start_admin(struct gateway *gw, char *why, size_t why_bytes)
     return admin_http_start(&host, gw->base, &gw->admin, why, why_bytes);
 }
 
+static int start_registry(struct gateway *gw, char *why, size_t why_bytes)
+{
+    const struct registry_host host = {.config = gw->config,
+                                       .clock = gw->shared.clock,
+                                       .control = &gw->mb,
+                                       .jobs = gw->jobs,
+                                       .auth = gw->shared.auth,
+                                       .tls = gw->shared.tls,
+                                       .view = admin_view,
+                                       .arg = gw};
+
+    return gw->config->registry.host == NULL
+               ? 0
+               : registry_http_start(&host, gw->base, &gw->registry, why, why_bytes);
+}
+
 static void on_catalog(void *arg, const struct catalog *c)
 {
     struct gateway *gw = arg;
@@ -506,7 +526,8 @@ static int start(struct gateway *gw, char *why, size_t why_bytes)
                                          .anonymous_task = config->anonymous_task};
     if ((err = view_build_start(&opts, &gw->views)) < 0)
         return err;
-    if ((err = start_admin(gw, why, why_bytes)) < 0)
+    if ((err = start_admin(gw, why, why_bytes)) < 0 ||
+        (err = start_registry(gw, why, why_bytes)) < 0)
         return err;
     return start_reload(gw);
 }
@@ -558,6 +579,7 @@ void gateway_ports(const struct gateway *gw, struct gw_ports *out)
     *out = (struct gw_ports){
         .kafka = gateway_kafka_port(gw, 0),
         .admin = admin_http_port(gw->admin),
+        .registry = registry_http_port(gw->registry),
     };
 }
 
@@ -620,6 +642,7 @@ void gateway_free(struct gateway *gw)
     if (gw->views != NULL)
         view_build_stop(gw->views); /* ends all waits for a topic, on which requests may hang */
     admin_http_free(gw->admin);
+    registry_http_free(gw->registry);
     for (size_t i = 0; i < gw->workers_n; i++) {
         if (i < gw->workers_started)
             worker_stop(&gw->workers[i]);

@@ -15,6 +15,7 @@ struct gateway;
 struct gw_ports {
     uint16_t kafka; /* of the first Kafka listener */
     uint16_t admin;
+    uint16_t registry; /* 0: there is none */
 };
 
 /* Binds all listeners and starts the workers. config and store are borrowed until gateway_free;

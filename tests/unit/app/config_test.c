@@ -179,7 +179,8 @@ static void what_this_build_lacks_is_refused_by_name(void **state)
         const char *name, *value, *says;
     } rows[] = {
         {"store", "s3", "neither local nor gazette"},
-        {"registry-listen", "127.0.0.1:8081", "no schema registry"},
+        {"registry-listen", "tls://127.0.0.1:8081", "needs tls-cert"},
+        {"registry-listen", "0.0.0.0:8081", "asks nobody"},
         {"group-upstream", "kafka://h:1", "cannot hand groups"},
         {"kafka-listen", "tls://127.0.0.1:1", "needs tls-cert"},
         {"kafka-listen", "sasl://127.0.0.1:1", "needs a catalog"},

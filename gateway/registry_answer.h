@@ -1,0 +1,23 @@
+/*
+ * What the schema registry answers: Confluent's REST interface, read only, over the topics of one
+ * task (docs/registry.md). Pure: a request and a task in, a status and a JSON body out.
+ */
+#pragma once
+
+#include "base/writer.h"
+#include "gateway/http_parse.h"
+#include "gateway/view.h"
+
+#define REGISTRY_JSON "application/vnd.schemaregistry.v1+json"
+
+struct registry_ask {
+    enum http_method method; /* HEAD is answered as GET */
+    const char *target;      /* as it came: split before it is percent-decoded */
+    struct span body;
+    const struct gw_task *task;
+};
+
+/* Appends the body to w; returns the HTTP status. When wr_err(w) < 0 afterwards there is none. */
+int registry_answer(const struct registry_ask *ask, struct writer *w);
+/* {"error_code": code, "message": text}. */
+void registry_error(struct writer *w, int code, const char *text);

@@ -1,0 +1,291 @@
+/*
+ * The registry's HTTP. A request with a password goes to the job pool and comes back by the control
+ * mailbox; an unknown task does the work of another one's password (auth_creds.c), so that neither
+ * time nor answer tells which tasks there are.
+ */
+#include "gateway/registry_http.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "gateway/auth_int.h"
+#include "gateway/http_server.h"
+#include "gateway/registry_answer.h"
+#include "gateway/tls.h"
+
+#define BODY_MAX   ((size_t)4 << 20)
+#define BODIES_MAX ((size_t)64 << 20)
+#define CONNS_MAX  256
+#define ANSWER_MAX ((size_t)256 << 20)
+#define BASIC_MAX  16384
+
+struct registry_http {
+    struct registry_host host;
+    struct http_server *http;
+    size_t busy;
+};
+
+/* A password that is being checked. Owner: whoever has the task. */
+struct check {
+    struct task task; /* first member */
+    struct registry_http *r;
+    struct http_rq *rq;
+    struct writer basic; /* user and password borrow from it */
+    struct span user, password;
+    struct creds creds;
+    int err;
+};
+
+static void error_body(struct writer *w, int status, const char *text)
+{
+    registry_error(w, status, text);
+}
+
+static void reply(struct http_rq *rq, int status, struct writer *w)
+{
+    http_add_header(rq, "Content-Type", REGISTRY_JSON);
+    http_add_header(rq, "Cache-Control", "no-store");
+    http_add_header(rq, "X-Content-Type-Options", "nosniff");
+    if (wr_err(w) == 0 && w->b != NULL)
+        http_reply(rq, status, blob_span(w->b));
+    else
+        http_reply(rq, 503, span_str("{\"error_code\":50301,\"message\":\"out of memory\"}"));
+    wr_fini(w);
+}
+
+static void refuse(struct http_rq *rq, int status, int code, const char *text)
+{
+    struct writer w;
+
+    wr_init(&w, 4096);
+    registry_error(&w, code, text);
+    reply(rq, status, &w);
+}
+
+static void refuse_user(struct http_rq *rq)
+{
+    http_add_header(rq, "WWW-Authenticate", "Basic realm=\"sluice\", charset=\"UTF-8\"");
+    refuse(rq, 401, 40101, "Unauthorized");
+}
+
+static void answer(struct http_rq *rq, const struct gw_task *task)
+{
+    const struct http_head *head = http_rq_head(rq);
+    struct registry_ask ask = {.method = head->method, .target = head->target, .task = task};
+    struct blob *body = NULL;
+    struct writer w;
+
+    wr_init(&w, ANSWER_MAX);
+    if (http_body_bytes(rq) > 0 && (body = http_take_body(rq)) == NULL)
+        w.err = E_NOMEM;
+    ask.body = body == NULL ? span_str("") : blob_span(body);
+    int status = w.err < 0 ? 503 : registry_answer(&ask, &w);
+    blob_unref(body);
+    if (status == 405)
+        http_add_header(rq, "Allow", "GET, HEAD, POST");
+    reply(rq, status, &w);
+}
+
+/* --- passwords --- */
+
+int registry_basic(const char *header, struct writer *buf, struct span *user, struct span *password)
+{
+    size_t n;
+
+    *user = *password = span_str("");
+    if (strncasecmp(header, "Basic ", 6) != 0)
+        return E_SYNTAX;
+    header += 6 + strspn(header + 6, " ");
+    n = strlen(header);
+    if (n == 0 || n > BASIC_MAX || n % 4 != 0)
+        return E_SYNTAX;
+    size_t pad = header[n - 1] != '=' ? 0 : header[n - 2] != '=' ? 1 : 2;
+    uint8_t *out = mem_alloc(n);
+    if (out == NULL)
+        return E_NOMEM;
+    int got = EVP_DecodeBlock(out, (const unsigned char *)header, (int)n);
+    if (got >= (int)pad)
+        wr_bytes(buf, out, (size_t)got - pad);
+    mem_wipe(out, n);
+    mem_free(out);
+    if (got < (int)pad || buf->b == NULL)
+        return E_SYNTAX;
+    if (wr_err(buf) < 0)
+        return wr_err(buf);
+    const struct span all = blob_span(buf->b);
+    const uint8_t *colon = memchr(all.p, ':', all.n);
+    if (colon == NULL)
+        return E_SYNTAX;
+    *user = span_of(all.p, (size_t)(colon - all.p));
+    *password = span_of(colon + 1, all.n - user->n - 1);
+    return 0;
+}
+
+static void check_free(struct check *c)
+{
+    if (c->basic.b != NULL)
+        mem_wipe(c->basic.b->data, c->basic.b->len);
+    wr_fini(&c->basic);
+    creds_wipe(&c->creds);
+    mem_free(c);
+}
+
+/* Control thread. */
+static void checked(struct task *t)
+{
+    struct check *c = (struct check *)t; /* first member */
+    struct registry_http *r = c->r;
+    const struct gw_view *view = r->host.view(r->host.arg);
+    const struct gw_task *task = view == NULL ? NULL : gw_view_task(view, c->user);
+
+    r->busy--;
+    if (c->err < 0 || task == NULL) {
+        log_peer(LOG_WARN, "registry.login_failed", LF_SPAN("task", c->user));
+        refuse_user(c->rq);
+    } else {
+        answer(c->rq, task);
+    }
+    check_free(c);
+}
+
+/* A thread of the pool. */
+static void run_check(struct task *t)
+{
+    struct check *c = (struct check *)t; /* first member */
+
+    c->err = E_DENIED;
+    for (size_t i = 0; i < c->creds.n; i++) {
+        if (secret_check(&c->creds.secrets[i], c->password) == 0 && c->creds.known)
+            c->err = 0;
+    }
+    c->task.run = checked;
+    mailbox_post(c->r->host.control, &c->task);
+}
+
+static void check_password(struct registry_http *r, struct http_rq *rq, const struct gw_view *view,
+                           const char *header)
+{
+    struct check *c = mem_zalloc(sizeof *c);
+
+    if (c == NULL) {
+        refuse(rq, 503, 50301, "out of memory");
+        return;
+    }
+    c->r = r;
+    c->rq = rq;
+    wr_init(&c->basic, BASIC_MAX);
+    int err = registry_basic(header, &c->basic, &c->user, &c->password);
+    if (err == 0)
+        err = creds_take(r->host.auth, view, c->user, &c->creds);
+    if (err < 0) {
+        if (err == E_NOMEM)
+            refuse(rq, 503, 50301, "out of memory");
+        else
+            refuse_user(rq);
+        check_free(c);
+        return;
+    }
+    r->busy++;
+    c->task.run = run_check;
+    executor_post(jobpool_executor(r->host.jobs), &c->task);
+}
+
+/* --- requests --- */
+
+/* The task of those who give no password; NULL: there is none for them. */
+static const struct gw_task *anonymous(const struct registry_http *r, const struct gw_view *view)
+{
+    const struct gw_config *config = r->host.config;
+
+    if (config->registry.sasl)
+        return NULL;
+    return view->anonymous->tokens_n == 0 || config->allow_anonymous ? view->anonymous : NULL;
+}
+
+static void on_request(void *arg, struct http_rq *rq)
+{
+    struct registry_http *r = arg;
+    const struct gw_view *view = r->host.view(r->host.arg);
+    const char *header = http_header(rq, "Authorization");
+
+    if (view == NULL) {
+        http_add_header(rq, "Retry-After", "1");
+        refuse(rq, 503, 50301, "the topics are not known yet");
+        return;
+    }
+    /* without a catalog nobody has a password: whatever is given is nobody's */
+    if (header != NULL && view->catalog != NULL) {
+        check_password(r, rq, view, header);
+        return;
+    }
+    const struct gw_task *task = anonymous(r, view);
+    if (task == NULL)
+        refuse_user(rq);
+    else
+        answer(rq, task);
+}
+
+/* --- life --- */
+
+int registry_http_start(const struct registry_host *host, struct event_base *base,
+                        struct registry_http **out, char *why, size_t why_bytes)
+{
+    struct registry_http *r = mem_zalloc(sizeof *r);
+
+    *out = NULL;
+    if (r == NULL)
+        return E_NOMEM;
+    r->host = *host;
+    struct http_opts opts = {
+        .base = base,
+        .clock = host->clock,
+        .where = &host->config->registry,
+        .max_body_bytes = BODY_MAX,
+        .body_budget_bytes = BODIES_MAX,
+        .max_conns = CONNS_MAX,
+        .handle = on_request,
+        .error_body = error_body,
+        .error_type = REGISTRY_JSON,
+        .arg = r,
+    };
+    if (host->config->registry.tls) {
+        opts.transport = tls_server_http;
+        opts.transport_arg = host->tls;
+    }
+    int err = http_server_start(&opts, &r->http, why, why_bytes);
+    if (err < 0) {
+        mem_free(r);
+        return err;
+    }
+    *out = r;
+    return 0;
+}
+
+uint16_t registry_http_port(const struct registry_http *r)
+{
+    return r == NULL ? 0 : http_server_port(r->http);
+}
+
+void registry_http_drain(struct registry_http *r)
+{
+    if (r != NULL)
+        http_server_drain(r->http);
+}
+
+size_t registry_http_busy(const struct registry_http *r)
+{
+    return r == NULL ? 0 : r->busy + http_server_unsent(r->http);
+}
+
+void registry_http_free(struct registry_http *r)
+{
+    if (r == NULL)
+        return;
+    while (r->busy > 0) /* the pool always comes back */
+        (void)mailbox_wait(r->host.control, -1);
+    http_server_free(r->http);
+    mem_free(r);
+}

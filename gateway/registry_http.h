@@ -1,0 +1,44 @@
+/*
+ * The schema registry's listener: who asks (HTTP Basic: task and token), then registry_answer.h.
+ * All functions are for the control thread; passwords are checked on the job pool.
+ */
+#pragma once
+
+#include "base/clock.h"
+#include "base/jobpool.h"
+#include "base/mailbox.h"
+#include "gateway/config.h"
+#include "gateway/view.h"
+
+struct event_base;
+struct gw_auth;
+struct registry_http;
+
+/* Copied; what it points to must live until registry_http_free returns. */
+struct registry_host {
+    const struct gw_config *config;
+    const struct clock *clock;
+    struct mailbox *control;
+    struct jobpool *jobs;
+    const struct gw_auth *auth;
+    void *tls; /* struct tls_server; NULL: none */
+    /* The view that was given out last; borrowed for the event. NULL while there is none. */
+    const struct gw_view *(*view)(void *arg);
+    void *arg;
+};
+
+/* Binds config->registry. why: one line when it fails. */
+MUST_USE int registry_http_start(const struct registry_host *host, struct event_base *base,
+                                 struct registry_http **out, char *why, size_t why_bytes);
+uint16_t registry_http_port(const struct registry_http *r);
+void registry_http_drain(struct registry_http *r);
+/* Requests that are not answered, and answers that are not sent. */
+size_t registry_http_busy(const struct registry_http *r);
+/* Waits for passwords that are being checked, draining host->control. NULL is allowed. */
+void registry_http_free(struct registry_http *r);
+
+/* "Basic BASE64": user and password, split at the first colon, into buf (borrowed by both).
+ * E_SYNTAX.
+ */
+MUST_USE int registry_basic(const char *header, struct writer *buf, struct span *user,
+                            struct span *password);

@@ -1,0 +1,194 @@
+/* What the registry answers, by text alone; Basic credentials. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gateway/catalog.h"
+#include "gateway/registry_answer.h"
+#include "gateway/registry_http.h"
+
+static const char catalog_text[] =
+    "collections:\n  c:\n    schema: {type: object, required: [id],\n"
+    "      properties: {id: {type: integer}}}\n    key: [/id]\n"
+    "materializations:\n"
+    "  a: {endpoint: {dekaf: {config: {}}}, bindings: [\n"
+    "    {source: c, resource: {topic_name: x/y}, fields: {recommended: false}}]}\n"
+    "  j: {endpoint: {dekaf: {config: {sluice: {value_format: json}}}}, bindings: [\n"
+    "    {source: c, resource: {topic_name: z}}]}\n";
+
+static const struct catalog *catalog;
+static struct gw_encoder encoders[2];
+static struct gw_topic topics[2];
+static struct gw_task tasks[2];
+static char text[16384];
+
+static int setup(void **state)
+{
+    static struct catalog_faults faults;
+
+    (void)state;
+    assert_int_equal(catalog_parse(span_str(catalog_text), "c.yaml", &faults, &catalog), 0);
+    for (size_t i = 0; i < 2; i++) {
+        const struct catalog_binding *b = &catalog->tasks[i].bindings[0];
+        encoders[i] = (struct gw_encoder){
+            .avro = b->avro, .avro_key = b->avro != NULL, .avro_value = b->avro != NULL};
+        topics[i] = (struct gw_topic){.name = b->topic, .binding = b, .encoder = &encoders[i]};
+        tasks[i] = (struct gw_task){.name = "t", .topics = &topics[i], .topics_n = 1};
+    }
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    catalog_unref(catalog);
+    return 0;
+}
+
+/* The status; the body is in `text`. */
+static int ask(size_t task, enum http_method method, const char *target, const char *body)
+{
+    const struct registry_ask a = {
+        .method = method, .target = target, .body = span_str(body), .task = &tasks[task]};
+    struct writer w;
+
+    wr_init(&w, sizeof text - 1);
+    int status = registry_answer(&a, &w);
+    assert_int_equal(wr_err(&w), 0);
+    memcpy(text, w.b->data, w.b->len);
+    text[w.b->len] = '\0';
+    wr_fini(&w);
+    return status;
+}
+
+static int get(const char *target)
+{
+    return ask(0, HTTP_GET, target, "");
+}
+
+static void subjects_are_split_before_they_are_decoded(void **state)
+{
+    (void)state;
+    assert_int_equal(get("/subjects"), 200);
+    assert_string_equal(text, "[\"x/y-key\",\"x/y-value\"]");
+    assert_int_equal(get("/subjects/x%2Fy-value/versions"), 200);
+    assert_string_equal(text, "[1]");
+    assert_int_equal(get("/subjects/x%2fy-key/versions/latest/schema"), 200);
+    assert_non_null(strstr(text, "\"p1\""));
+    assert_int_equal(get("/subjects/:.:x%2Fy-value/versions/-1"), 200);
+    assert_non_null(strstr(text, "\"version\":1,"));
+    assert_int_equal(get("/subjects/x/y-value/versions"), 404);
+    assert_int_equal(get("/subjects/%zz/versions"), 404);
+    assert_int_equal(get("/subjects/x%00/versions"), 404);
+}
+
+static void errors_have_confluents_codes(void **state)
+{
+    static const struct {
+        enum http_method method;
+        const char *target;
+        int status;
+        const char *code;
+    } rows[] = {
+        {HTTP_GET, "/subjects/z-value/versions", 404, ":40401,"},
+        {HTTP_GET, "/subjects/x%2Fy/versions/1", 404, ":40401,"},
+        {HTTP_GET, "/subjects/x%2Fy-value/versions/2", 404, ":40402,"},
+        {HTTP_GET, "/subjects/x%2Fy-value/versions/0", 422, ":42202,"},
+        {HTTP_GET, "/subjects/x%2Fy-value/versions/x", 422, ":42202,"},
+        {HTTP_GET, "/schemas/ids/1", 404, ":40403,"},
+        {HTTP_GET, "/schemas/ids/x", 404, ":404,"},
+        {HTTP_GET, "/associations/x", 404, ":404,"},
+        {HTTP_POST, "/subjects/x%2Fy-value/versions", 422, ":42205,"},
+        {HTTP_DELETE, "/subjects/x%2Fy-value", 422, ":42205,"},
+        {HTTP_PUT, "/config", 422, ":42205,"},
+        {HTTP_PUT, "/mode/s", 422, ":42205,"},
+        {HTTP_POST, "/schemas/types", 405, ":405,"},
+        {HTTP_POST, "/subjects/x%2Fy-value", 422, ":42201,"},
+        {HTTP_GET, "/config/s", 404, ":40408,"},
+        {HTTP_GET, "/mode/s", 404, ":40409,"},
+        {HTTP_GET, "/a/b/c/d/e/f/g", 404, ":404,"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(ask(0, rows[i].method, rows[i].target, ""), rows[i].status);
+        assert_non_null(strstr(text, rows[i].code));
+        assert_non_null(strstr(text, "\"message\":\""));
+    }
+}
+
+static void schemas_are_found_by_id_and_by_text(void **state)
+{
+    char target[64];
+    const uint32_t id = sc_avro_value_id(encoders[0].avro->avro);
+
+    (void)state;
+    (void)snprintf(target, sizeof target, "/schemas/ids/%u", (unsigned)id);
+    assert_int_equal(get(target), 200);
+    assert_int_equal(strncmp(text, "{\"schema\":\"{", 12), 0);
+    (void)snprintf(target, sizeof target, "/schemas/ids/%u/versions", (unsigned)id);
+    assert_int_equal(get(target), 200);
+    assert_string_equal(text, "[{\"subject\":\"x/y-value\",\"version\":1}]");
+    (void)snprintf(target, sizeof target, "/schemas/ids/%u/subjects", (unsigned)id);
+    assert_int_equal(get(target), 200);
+    assert_string_equal(text, "[\"x/y-value\"]");
+    assert_int_equal(
+        ask(0, HTTP_POST, "/subjects/x%2Fy-value",
+            "{\"schema\":\"{\\\"name\\\": \\\"root\\\", \\\"type\\\":\\\"record\\\","
+            "\\\"fields\\\":[{\\\"name\\\":\\\"id\\\",\\\"type\\\":\\\"long\\\"}]}\"}"),
+        200);
+    assert_int_equal(ask(0, HTTP_POST, "/subjects/x%2Fy-value", "{\"schema\":\"\\\"string\\\"\"}"),
+                     404);
+    assert_non_null(strstr(text, ":40403,"));
+    assert_int_equal(ask(0, HTTP_POST, "/subjects/x%2Fy-value", "{\"schema\":\"{\"}"), 422);
+    assert_int_equal(ask(0, HTTP_POST, "/compatibility/subjects/x%2Fy-value/versions/latest",
+                         "{\"schema\":\"\\\"string\\\"\"}"),
+                     200);
+    assert_string_equal(text, "{\"is_compatible\":true}");
+}
+
+static void a_json_topic_has_its_collections_schema(void **state)
+{
+    (void)state;
+    assert_int_equal(ask(1, HTTP_GET, "/subjects", ""), 200);
+    assert_string_equal(text, "[\"z-value\"]");
+    assert_int_equal(ask(1, HTTP_HEAD, "/subjects/z-value/versions/1", ""), 200);
+    assert_non_null(strstr(text, "\"schemaType\":\"JSON\""));
+    assert_int_equal(ask(1, HTTP_GET, "/subjects/x%2Fy-value/versions", ""), 404);
+}
+
+static void passwords_are_split_at_the_first_colon(void **state)
+{
+    struct span user, password;
+    struct writer w;
+
+    (void)state;
+    wr_init(&w, 1024);
+    assert_int_equal(registry_basic("basic YTpiOmM=", &w, &user, &password), 0);
+    assert_true(span_eq_str(user, "a") && span_eq_str(password, "b:c"));
+    wr_fini(&w);
+    static const char *const bad[] = {
+        "Bearer YTpi", "Basic ", "Basic YWI=", "Basic YTp", "Basic ====", "Basic Y!pi"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        wr_init(&w, 1024);
+        assert_int_equal(registry_basic(bad[i], &w, &user, &password), E_SYNTAX);
+        wr_fini(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(subjects_are_split_before_they_are_decoded),
+        cmocka_unit_test(errors_have_confluents_codes),
+        cmocka_unit_test(schemas_are_found_by_id_and_by_text),
+        cmocka_unit_test(a_json_topic_has_its_collections_schema),
+        cmocka_unit_test(passwords_are_split_at_the_first_colon),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
