@@ -110,12 +110,20 @@ static int record_rows(struct jl_store *s, struct jl_journal *j)
     return err;
 }
 
+void jl_loss_front(struct jl_journal *j)
+{
+    for (size_t i = 0; i < j->frags_n; i++) {
+        const struct jl_frag *f = j->frags[i];
+        if (f->state != JL_FRAG_LOST && f->state != JL_FRAG_REMOVED)
+            break;
+        if (f->sum.content_end > j->heads.log_start)
+            j->heads.log_start = f->sum.content_end;
+    }
+}
+
 int jl_loss_settle(struct jl_store *s, struct jl_journal *j)
 {
-    for (size_t i = 0; i < j->frags_n && jl_frag_jumped(j->frags[i]); i++) {
-        if (j->frags[i]->sum.content_end > j->heads.log_start)
-            j->heads.log_start = j->frags[i]->sum.content_end;
-    }
+    jl_loss_front(j);
     return s->read_only ? 0 : record_rows(s, j);
 }
 

@@ -38,6 +38,9 @@ void jl_loss_judge(struct jl_journal *j, const struct jl_folder *fo);
 bool jl_loss_refused(const struct jl_loss *loss);
 /* One line for people: which journal, how many of how many, where, and what to do. */
 void jl_loss_text(const struct jl_journal *j, char *text, size_t bytes);
+/* What was not found at the start and lies at the front, now or since the prefix before it went, is
+ * jumped over: raises heads.log_start, in memory alone. Under the lock, or at recovery. */
+void jl_loss_front(struct jl_journal *j);
 /* Recovery, once it goes on: what only was not found raises log_start in memory alone. Records
  * what came back, and with accept_lost also what did not. */
 MUST_USE int jl_loss_settle(struct jl_store *s, struct jl_journal *j);

@@ -317,6 +317,7 @@ int jl_remove_prefix(struct jl_store *s, struct jl_journal *j, size_t n)
     j->log_start = log_start;
     if (log_start > j->heads.log_start)
         j->heads.log_start = log_start;
+    jl_loss_front(j);
     jl_journal_set_first(j);
     jl_notify_followers(j);
     pthread_mutex_unlock(&s->lock);

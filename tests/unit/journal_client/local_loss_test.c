@@ -260,6 +260,32 @@ static void retention_that_passes_a_hole_records_only_what_it_removed(void **sta
     jc_journal_unref(j);
 }
 
+static void
+a_hole_that_comes_to_lie_at_the_front_raises_the_log_start_as_a_restart_would(void **state)
+{
+    struct local_lab *l = *state;
+    char path[1024], away[1024];
+
+    four_fragments(l);
+    file_of(l, 1, path, away);
+    assert_int_equal(rename(path, away), 0);
+    ll_open(l);
+    const struct jc_journal *j = lab_find(&l->lab, "acme/a");
+    assert_int_equal(ll_remove(l, j, 8), 0);
+    assert_int_equal(lab_heads(&l->lab, j).log_start, 16);
+    jc_journal_unref(j);
+    ll_reopen(l);
+    j = lab_find(&l->lab, "acme/a");
+    assert_int_equal(lab_heads(&l->lab, j).log_start, 16);
+    jc_journal_unref(j);
+    assert_int_equal(rename(away, path), 0);
+    ll_reopen(l); /* in memory alone: the file is back */
+    j = lab_find(&l->lab, "acme/a");
+    assert_int_equal(lab_heads(&l->lab, j).log_start, 8);
+    jc_journal_unref(j);
+    expect(l, "C0002:b\nC0003:c\nC0004:d\n");
+}
+
 static void a_file_that_vanishes_while_it_runs_is_a_hole_until_it_is_back(void **state)
 {
     struct local_lab *l = *state;
@@ -486,6 +512,7 @@ int main(void)
         T(a_missing_fragment_is_a_hole_for_as_long_as_it_is_missing),
         T(accepted_losses_are_served_around_until_they_come_back),
         T(retention_that_passes_a_hole_records_only_what_it_removed),
+        T(a_hole_that_comes_to_lie_at_the_front_raises_the_log_start_as_a_restart_would),
         T(a_file_that_vanishes_while_it_runs_is_a_hole_until_it_is_back),
         T(a_folder_that_vanishes_while_it_runs_is_an_error_and_not_a_jump),
         T(a_missing_fragment_can_be_given_up_for_good),
