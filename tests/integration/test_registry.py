@@ -1,0 +1,155 @@
+"""Avro topics and the schema registry with real clients: what confluent-kafka's deserializer reads, who sees what, and a
+document that does not fit its schema, before and after the catalog is mended."""
+import base64
+import http.client
+import json
+import os
+import time
+
+import auth_lab
+import pytest
+from clients import need, run
+from kafka_raw import Conn
+
+LAB = os.environ.get('LAB', '/opt/lab')
+PY = os.path.join(LAB, 'py', 'bin', 'python')
+READ = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'registry_read.py')
+TOKEN = 'pw:with:colons'
+STORAGE_ERROR = 56
+
+
+def schema(name_type='string'):
+    return {'type': 'object', 'required': ['id'],
+            'properties': {'id': {'type': 'integer'}, 'name': {'type': name_type}, 'at': {'type': 'string', 'format': 'date-time'},
+                           '_meta': {'type': 'object', 'properties': {'op': {'type': 'string'}, 'uuid': {'type': 'string'}}}}}
+
+
+def write(path, name_type='string', **config):
+    task = {'endpoint': {'dekaf': {'variant': 'test', 'config': {'token': TOKEN, **config}}},
+            'bindings': [{'source': 'acme/a', 'resource': {'topic_name': 'a'}, 'fields': {'recommended': False, 'include': ['name', 'at']}}]}
+    other = {'endpoint': {'dekaf': {'variant': 'test', 'config': {'token': 'other', 'sluice': {'value_format': 'json'}}}},
+             'bindings': [{'source': 'acme/b', 'resource': {'topic_name': 'x/b'}}]}
+    collections = {'acme/a': {'schema': schema(name_type), 'key': ['/id']}, 'acme/b': {'schema': schema(), 'key': ['/id']}}
+    tmp = str(path) + '.tmp'
+    with open(tmp, 'w') as f:
+        json.dump({'collections': collections, 'materializations': {'t/a': task, 't/b': other}}, f)
+    os.rename(tmp, path)
+    return str(path)
+
+
+@pytest.fixture
+def serve(make_server, tmp_path):
+    def start(**config):
+        path = write(tmp_path / 'catalog.json', **config)
+        s = make_server('--catalog', path, '--registry-listen', 'sasl://127.0.0.1:0', start=False)
+        s.listen = 'sasl://127.0.0.1:0'
+        s.start()
+        s.catalog = path
+        s.registry = json.loads(s.ports_file.read_text())['registry']
+        return s
+    return start
+
+
+def ask(s, path, user='t/a', password=TOKEN, method='GET', body=None):
+    """Status, body, headers."""
+    headers = {} if user is None else {'Authorization': 'Basic ' + base64.b64encode(('%s:%s' % (user, password)).encode()).decode()}
+    c = http.client.HTTPConnection('127.0.0.1', s.registry, timeout=30)
+    try:
+        c.request(method, path, body=body, headers=headers)
+        r = c.getresponse()
+        text = r.read()
+        return r.status, json.loads(text) if text else None, r.headers
+    finally:
+        c.close()
+
+
+def read(s, count):
+    need(PY, 'py-install.sh main')
+    out = run([PY, READ, s.bootstrap, 'http://127.0.0.1:%d' % s.registry, 't/a', TOKEN, 'a', str(count)])
+    lines = [json.loads(x) for x in out.stdout.decode().splitlines() if x.startswith('{')]
+    return lines[0], lines[1:]
+
+
+def stopped_at(s):
+    return s.get_json('/v1/topics/a')['partitions'][0].get('stopped')
+
+
+def test_confluents_deserializer_reads_keys_values_and_tombstones(serve):
+    s = serve()
+    s.publish('acme/a', [{'id': 1, 'name': 'ünï', 'at': '2024-05-06T07:08:09.123456Z'}, {'id': 2},
+                         {'id': 1, 'name': 'x', '_meta': {'op': 'd'}}])
+    head, got = read(s, 3)
+    assert head['subjects'] == ['a-key', 'a-value']
+    assert [r['key'] for r in got] == [{'_flow_key': {'p1': n}} for n in (1, 2, 1)]
+    assert got[0]['value'] == {'id': 1, 'name': 'ünï', 'at': '2024-05-06T07:08:09.123456+00:00'}
+    assert got[1]['value'] == {'id': 2, 'name': None, 'at': None}
+    assert got[2]['value'] is None
+    assert got[0]['id'] == head['latest']
+    ids = ask(s, '/schemas')[1]
+    s.restart()
+    s.registry = json.loads(s.ports_file.read_text())['registry']
+    assert ask(s, '/schemas')[1] == ids
+
+
+@pytest.mark.parametrize('mode', ['cdc', 'header'])
+def test_deletions_by_field_or_header(serve, mode):
+    s = serve(deletions=mode)
+    s.publish('acme/a', [{'id': 1}, {'id': 1, '_meta': {'op': 'd'}}])
+    _, got = read(s, 2)
+    if mode == 'cdc':
+        assert [r['value']['_is_deleted'] for r in got] == [0, 1]
+    else:
+        assert [r['headers'] for r in got] == [[['_is_deleted', '0']], [['_is_deleted', '1']]]
+
+
+def test_each_task_sees_its_own_schemas(serve):
+    s = serve()
+    for user, password in ((None, None), ('t/a', 'wrong'), ('nobody', TOKEN), ('t/a', 'other'), ('t/a', 'pw')):
+        status, body, headers = ask(s, '/subjects', user, password)
+        assert (status, body['error_code']) == (401, 40101), user
+        assert headers['WWW-Authenticate'].startswith('Basic ')
+        assert headers['Content-Type'] == 'application/vnd.schemaregistry.v1+json'
+    assert ask(s, '/subjects')[1] == ['a-key', 'a-value']
+    assert ask(s, '/subjects', 't/b', 'other')[1] == ['x/b-value']
+    assert ask(s, '/subjects/x%2Fb-value/versions/latest', 't/b', 'other')[1]['schemaType'] == 'JSON'
+    mine = ask(s, '/subjects/a-value/versions/1')[1]['id']
+    assert ask(s, '/schemas/ids/%d' % mine)[0] == 200
+    status, body, _ = ask(s, '/schemas/ids/%d' % mine, 't/b', 'other')
+    assert (status, body['error_code']) == (404, 40403)
+    status, body, headers = ask(s, '/subjects', method='HEAD')
+    assert (status, body) == (200, None) and int(headers['Content-Length']) > 2
+    status, body, _ = ask(s, '/subjects/a-value/versions', method='POST', body='{"schema": "\\"string\\""}')
+    assert (status, body['error_code']) == (422, 42205)
+
+
+def test_a_misfit_stops_its_partition_until_the_catalog_is_mended(serve):
+    s = serve()
+    s.publish('acme/a', [{'id': 1, 'name': 'x'}, {'id': 2, 'name': 7}, {'id': 3, 'name': 'z'}])
+    with Conn(s.kafka) as c:
+        auth_lab.login(c, 't/a', TOKEN, 'PLAIN')
+        first, _ = c.records_from('a', 0, 0)
+        assert len(first) == 1
+        at = first[0].offset + 1
+        assert c.fetch('a', 0, at)['error_code'] == STORAGE_ERROR
+        stopped = stopped_at(s)
+        assert stopped['pointer'] == '/name' and stopped['offset'] >= at
+        behind, answer = c.records_from('a', 0, stopped['offset'] + 1)
+        assert answer['error_code'] == 0 and len(behind) == 1
+    assert b'sluice_schema_misfits_total 1' in s.request('GET', '/metrics')[1]
+    assert 'schema.misfit' in s.log.read_text(errors='replace')
+    assert b'stopped at' in s.request('GET', '/')[1]
+    write(s.catalog, ['string', 'integer'])
+    end = time.monotonic() + 30
+    while ask(s, '/subjects/a-value/versions/1')[1]['schema'].count('RawJSON') == 0:
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    _, got = read(s, 3)
+    assert [r['offset'] for r in got][1] == stopped['offset']
+    assert stopped_at(s) is None
+    assert [json.loads(r['value']['name']['json']) for r in got] == ['x', 7, 'z']
+
+
+def test_policies_for_misfits(serve):
+    s = serve(sluice={'on_schema_error': 'skip'})
+    s.publish('acme/a', [{'id': 1, 'name': 'x'}, {'id': 2, 'name': 7}, {'id': 3, 'name': 'z'}])
+    assert [r['value']['name'] for r in read(s, 2)[1]] == ['x', 'z']
