@@ -1,16 +1,12 @@
 /*
- * ListOffsets 1-11 (O7, O10). The ends of a partition are known and answered at once. A time is
- * looked up in two steps: the store's index names the lowest block that may hold a matching
- * document, then that block is read and searched document by document on the load pool; where the
- * index was too coarse, the search goes on behind the block. A request keeps a few look-ups running
- * at a time. Runs on the worker's thread, except where a function says otherwise.
+ * ListOffsets 1-11 (O7, O10). The ends of a partition are known and answered at once; a time is
+ * looked up (time_look.h). A request keeps a few look-ups running at a time. Runs on the worker's
+ * thread.
  */
-#include "base/mem.h"
-#include "gateway/block_build.h"
 #include "gateway/fetch_int.h"
 #include "gateway/metrics.h"
+#include "gateway/time_look.h"
 #include "gateway/topics.h"
-#include "journal_client/uuid.h"
 
 #define LATEST           (-1)
 #define EARLIEST         (-2)
@@ -23,40 +19,11 @@
 
 typedef struct kp_list_offsets_resp_topics_partitions answer; /* its generated name fills a line */
 
-struct lister;
-
-/* Owner: the pool job until it posts itself back, then the worker. Outlives a request that is
- * cancelled meanwhile: lookup is NULL then. */
-struct block_look {
-    struct task task;      /* first member */
-    struct lookup *lookup; /* worker */
-    struct executor *ex;
-    struct jc_block block; /* owned */
-    struct gw_time_look look;
-    int err;
-    int64_t offset;
-    int64_t timestamp;
-};
-
 /* Owner: the request's arena. One partition that is searched by time. */
 struct lookup {
+    struct time_look look; /* first member */
     struct lister *ls;
     answer *out;
-    struct gw_part *part; /* owned by the lister's view, as is t */
-    const struct gw_topic *t;
-    int64_t from; /* documents below were looked at */
-    int64_t end;  /* the reader's end when the look-up began */
-    int64_t min_ms;
-    bool largest;
-    /* of the largest time: what was found, and whether all blocks that may hold more are tried */
-    bool found;
-    bool sweep;
-    int64_t start;
-    int64_t seek_end; /* the index is asked for documents below */
-    int64_t best_offset;
-    int64_t best_ms;
-    struct jc_op *op;        /* seek or read; at most one of these two */
-    struct block_look *look; /* search on the pool */
 };
 
 /* Owner: the request's arena. */
@@ -73,11 +40,6 @@ struct lister {
 };
 
 static void pump(struct lister *ls);
-
-static struct jc_store *store_of(const struct lookup *l)
-{
-    return l->ls->rq->w->shared->store;
-}
 
 static void found_none(answer *out)
 {
@@ -100,14 +62,15 @@ static void set_error(answer *out, int16_t error)
     out->error_code = error;
 }
 
-static void lookup_end(struct lookup *l, int err, int64_t offset, int64_t timestamp)
+static void lookup_end(struct time_look *look, int err, int64_t offset, int64_t timestamp)
 {
+    struct lookup *l = (struct lookup *)look; /* first member */
     struct lister *ls = l->ls;
 
     if (err == 0) {
         l->out->offset = offset;
         l->out->timestamp = timestamp;
-        set_epoch(ls->rq, l->out, l->t->epoch);
+        set_epoch(ls->rq, l->out, l->look.t->epoch);
     } else if (err == E_NOTFOUND) {
         found_none(l->out);
     } else {
@@ -116,140 +79,6 @@ static void lookup_end(struct lookup *l, int err, int64_t offset, int64_t timest
     }
     ls->running--;
     pump(ls);
-}
-
-/* --- the block that the index named --- */
-
-static void lookup_step(struct lookup *l);
-
-/* The index names the block with the largest clock. Where that clock lies above the bound, another
- * block may hold a larger one below it: then all blocks that may are looked into, once. Where it
- * may be one behind the end, which is in the last block alone, the index is asked for the blocks
- * before that: nobody is told of an offset that Fetch would still call out of range. */
-static void largest_found(struct lookup *l, bool found, int64_t offset, int64_t timestamp,
-                          int64_t next, bool beyond_end)
-{
-    if (found && (!l->found || timestamp > l->best_ms ||
-                  (timestamp == l->best_ms && offset < l->best_offset))) {
-        l->found = true;
-        l->best_ms = timestamp;
-        l->best_offset = offset;
-    }
-    if (l->t->bound.max_clock == UINT64_MAX) {
-        if (beyond_end && l->seek_end == l->end) {
-            l->seek_end = next - JC_BLOCK_BYTES;
-            lookup_step(l);
-        } else {
-            lookup_end(l, l->found ? 0 : E_NOTFOUND, l->best_offset, l->best_ms);
-        }
-        return;
-    }
-    l->from = l->sweep ? next : l->start;
-    l->sweep = true;
-    lookup_step(l);
-}
-
-/* Back on the worker. */
-static void look_back(struct task *t)
-{
-    struct block_look *bl = (struct block_look *)t; /* first member */
-    struct lookup *l = bl->lookup;
-    int64_t offset = bl->offset, timestamp = bl->timestamp;
-    int64_t next = (bl->block.block + 1) * JC_BLOCK_BYTES;
-    bool beyond_end = bl->block.read_to > bl->look.end;
-    int err = bl->err;
-
-    jc_block_fini(&bl->block);
-    mem_free(bl);
-    if (l == NULL)
-        return;
-    l->look = NULL;
-    if (l->largest && (err == 0 || err == E_NOTFOUND)) {
-        largest_found(l, err == 0, offset, timestamp, next, beyond_end);
-    } else if (err == E_NOTFOUND && next < l->end) {
-        l->from = next;
-        lookup_step(l);
-    } else {
-        lookup_end(l, err, offset, timestamp);
-    }
-}
-
-/* A thread of the load pool. */
-static void look_run(struct task *t)
-{
-    struct block_look *bl = (struct block_look *)t; /* first member */
-
-    bl->err = gw_block_look_time(&bl->look, &bl->block, &bl->offset, &bl->timestamp);
-    bl->task.run = look_back;
-    executor_post(bl->ex, &bl->task);
-}
-
-static void on_block(void *arg, int err, struct jc_block *block)
-{
-    struct lookup *l = arg;
-    struct block_look *bl;
-
-    l->op = NULL;
-    if (err < 0) {
-        lookup_end(l, err, -1, -1);
-        return;
-    }
-    if ((bl = mem_zalloc(sizeof *bl)) == NULL) {
-        jc_block_fini(block);
-        lookup_end(l, E_NOMEM, -1, -1);
-        return;
-    }
-    bl->task.run = look_run;
-    bl->lookup = l;
-    bl->ex = &l->ls->rq->w->mb.ex;
-    bl->block = *block;
-    bl->look = (struct gw_time_look){.bound = l->t->bound,
-                                     .from = l->from,
-                                     .end = l->end,
-                                     .min_ms = l->min_ms,
-                                     .largest = l->largest};
-    l->look = bl;
-    executor_post(jobpool_executor(l->ls->rq->w->shared->loads), &bl->task);
-}
-
-/* --- the index --- */
-
-static void on_seek(void *arg, int err, int64_t block)
-{
-    struct lookup *l = arg;
-    struct jc_store *store = store_of(l);
-    const struct jc_block_req rq = {.journal = l->part->journal, .block = block, .from = l->from};
-
-    l->op = NULL;
-    if (err == 0)
-        err = store->ops->read_block(store, &rq, &l->ls->rq->w->mb.ex, on_block, l, &l->op);
-    if (err == E_NOTFOUND && l->found)
-        lookup_end(l, 0, l->best_offset, l->best_ms); /* the sweep is over */
-    else if (err < 0)
-        lookup_end(l, err, -1, -1);
-}
-
-static void lookup_step(struct lookup *l)
-{
-    struct jc_store *store = store_of(l);
-    int64_t min_ms = l->largest ? l->best_ms : l->min_ms;
-    bool any = l->largest && (!l->found || l->best_ms < 0);
-    uint64_t min_clock = any ? 0 : jc_clock_from_unix_ms(min_ms);
-    struct jc_seek_req rq = {.journal = l->part->journal,
-                             .offset = l->from,
-                             .end_offset = l->seek_end,
-                             .min_clock = min_clock > l->t->bound.min_clock ? min_clock
-                                                                            : l->t->bound.min_clock,
-                             .max_clock = l->t->bound.max_clock,
-                             .mode = l->largest && !l->sweep ? JC_SEEK_MAX : JC_SEEK_FIRST};
-
-    if (rq.min_clock > rq.max_clock || l->from >= l->seek_end) {
-        lookup_end(l, l->found ? 0 : E_NOTFOUND, l->best_offset, l->best_ms);
-        return;
-    }
-    int err = store->ops->seek(store, &rq, &l->ls->rq->w->mb.ex, on_seek, l, &l->op);
-    if (err < 0)
-        lookup_end(l, err, -1, -1);
 }
 
 /* --- the request --- */
@@ -266,14 +95,8 @@ static void cancel(struct request *rq)
 {
     struct lister *ls = rq->park;
 
-    for (size_t i = 0; i < ls->next; i++) {
-        struct lookup *l = &ls->lookups[i];
-
-        if (l->op != NULL)
-            store_of(l)->ops->cancel(l->op);
-        if (l->look != NULL)
-            l->look->lookup = NULL; /* read by look_back alone, on this thread */
-    }
+    for (size_t i = 0; i < ls->next; i++)
+        time_look_cancel(&ls->lookups[i].look);
     lister_release(ls);
 }
 
@@ -284,7 +107,7 @@ static void pump(struct lister *ls)
     ls->pumping = true;
     while (ls->next < ls->n && ls->running < RUNNING_MAX) {
         ls->running++;
-        lookup_step(&ls->lookups[ls->next++]);
+        time_look_start(&ls->lookups[ls->next++].look);
     }
     ls->pumping = false;
     if (ls->next == ls->n && ls->running == 0) {
@@ -359,16 +182,14 @@ static bool needs_lookup(struct lister *ls, struct span topic, int8_t isolation,
     default:
         break;
     }
-    *l = (struct lookup){.ls = ls,
-                         .out = out,
-                         .part = part,
-                         .t = t,
-                         .from = ends.log_start,
-                         .start = ends.log_start,
-                         .end = ends.end,
-                         .seek_end = ends.end,
-                         .min_ms = in->timestamp,
-                         .largest = in->timestamp == LARGEST};
+    const struct gw_shared *shared = ls->rq->w->shared;
+    *l = (struct lookup){.ls = ls, .out = out};
+    time_look_init(&l->look, t, part, &ends, in->timestamp);
+    l->look.largest = in->timestamp == LARGEST;
+    l->look.store = shared->store;
+    l->look.loads = jobpool_executor(shared->loads);
+    l->look.ex = &ls->rq->w->mb.ex;
+    l->look.done = lookup_end;
     return true;
 }
 
