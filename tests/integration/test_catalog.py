@@ -314,7 +314,7 @@ def test_a_catalog_of_many_files_is_served(make_server, tmp_path):
     (sub / 'types.json').write_text('{"id": {"type": "integer"}}')
     (sub / 'tasks.json').write_text('{"materializations": {"t": {"endpoint": {"dekaf": {"variant": "v", "config": "config.yaml"}},\n'
                                     '"bindings": [{"source": "acme/c", "resource": {"topic_name": "c"}}]}}}')
-    (sub / 'config.yaml').write_text('strict_topic_names: false\n')
+    (sub / 'config.yaml').write_text('strict_topic_names: false\nsluice: {value_format: json}\n')
     s = make_server('--catalog', str(tmp_path / 'main.yaml'))
     s.publish('acme/c', [{'id': 7}])
     with Conn(s.kafka) as c:

@@ -267,11 +267,11 @@ def test_a_catalogs_bindings_are_topics_with_their_own_bounds(make_server, tmp_p
 def test_check_names_the_faults_of_a_catalog(tmp_path):
     f = tmp_path / 'c.yaml'
     f.write_text('collections:\n  a:\n    schema: {}\n    key: [id]\nmaterializations:\n  t:\n    endpoint: {dekaf: {variant: v, config: {'
-                 'token: x, sluice: {value_format: avro}}}}\n    bindings:\n      - source: {name: a, notBefore: soon}\n')
+                 'token: x, sluice: {value_format: xml}}}}\n    bindings:\n      - source: {name: a, notBefore: soon}\n')
     p = run_cli(['check', '--catalog', str(f), '--data-dir', str(tmp_path / 'none')], check=False)
     out = p.stdout.decode()
     assert p.returncode == 1
-    for line, word in ((4, 'JSON pointer'), (7, 'Avro'), (9, 'no time')):
+    for line, word in ((4, 'JSON pointer'), (7, 'json or avro'), (9, 'no time')):
         assert any(x.startswith('%s:%d: ' % (f, line)) and word in x for x in out.splitlines()), out
     f.write_text('materializations:\n  t:\n    endpoint: {dekaf: {variant: v, config: {token: x}}}\n    bindings: [{source: a}]\n')
     p = run_cli(['serve', '--catalog', str(f), '--data-dir', str(tmp_path / 'd')], check=False)
