@@ -10,7 +10,7 @@
 #include "app/http.h"
 
 struct groups_flags {
-    struct cli_values admin, json, task, topic, partition, to, execute;
+    struct cli_values admin, json, task, topic, partition, to, to_time, execute;
 };
 
 static const char *text_of(const json_t *o, const char *name)
@@ -152,6 +152,7 @@ static void write_path(struct writer *w, const struct verb *v, const char *group
         add_query(w, "topic", cli_value(&f->topic, NULL));
         add_query(w, "partition", cli_value(&f->partition, NULL));
         add_query(w, "to", cli_value(&f->to, NULL));
+        add_query(w, "time", cli_value(&f->to_time, NULL));
         if (cli_switch(&f->execute))
             add_query(w, "execute", "true");
     }
@@ -221,6 +222,9 @@ int cmd_groups(const struct cli_command *cmd, int argc, char **argv)
         {"topic", "NAME", false, "reset: this topic alone [all that it has offsets of]", &f.topic},
         {"partition", "N", false, "reset: this partition of --topic alone", &f.partition},
         {"to", "earliest|latest|OFFSET", false, "reset: where the group goes on", &f.to},
+        {"to-time", "RFC3339|MS", false,
+         "reset: at the first document of that time or later (MS: milliseconds since 1970)",
+         &f.to_time},
         {"execute", NULL, false, "reset: do it", &f.execute},
     };
     struct cli_args args;

@@ -24,9 +24,9 @@ const struct cli_command cli_commands[] = {
     {"journals", "", "Lists journals", NULL, cmd_journals},
     {"topics", "", "Lists topics and their partitions", NULL, cmd_topics},
     {"groups", "[describe|reset|delete GROUP]", "Lists consumer groups; shows, resets, deletes one",
-     "reset sets the offsets of a group without members, --to earliest, latest or an offset, and\n"
-     "only shows what it would do unless --execute is given. By time: Kafka's own tool,\n"
-     "kafka-consumer-groups --reset-offsets --to-datetime.",
+     "reset sets the offsets of a group without members, --to earliest, latest or an offset, or\n"
+     "--to-time: the first document of that time or later, and the end where there is none.\n"
+     "It only shows what it would do unless --execute is given.",
      cmd_groups},
     {"connections", "", "Lists Kafka connections", NULL, cmd_connections},
     {"read", "JOURNAL", "Prints the raw lines of a journal with their offsets",

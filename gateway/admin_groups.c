@@ -1,20 +1,43 @@
 /*
  * /v1/groups: consumer groups over all tasks, their lag, reset and deletion; /metrics and the
  * status page, which show their lag. The groups thread writes the answer down; the control thread
- * sends it.
+ * sends it, and looks times up for a reset by time.
  */
 #include "base/mem.h"
 #include "base/num.h"
 #include "gateway/admin_int.h"
+#include "gateway/catalog.h"
 #include "gateway/groups/groups_report.h"
 #include "gateway/metrics.h"
+#include "gateway/time_look.h"
 #include "gateway/worker.h"
+#include "journal_client/uuid.h"
 
-/* Owner: control thread, then the groups thread, then the control thread again. */
+#define LOOKS_MAX 8                  /* look-ups of one reset at a time */
+#define ARENA_MAX ((size_t)64 << 20) /* a reset by time: some 300 bytes a partition */
+
+/* Owner: the arena of its call. */
+struct group_look {
+    struct time_look look; /* first member */
+    struct groups_http *gh;
+    struct groups_reset_at *at;
+};
+
+/* Owner: control thread, then the groups thread, then the control thread again; twice for a reset
+ * by time: the groups thread says of what, look-ups of the control thread find the offsets. */
 struct groups_http {
     struct admin_call call; /* first member */
     struct groups_ask ask;
-    struct arena arena; /* names */
+    struct arena arena; /* names, look-ups */
+    /* reset by time; control thread */
+    int64_t to_ms;
+    const struct gw_view *view; /* owned reference while look-ups run */
+    struct group_look *looks;
+    size_t looks_n;
+    size_t next; /* to be started */
+    size_t running;
+    bool pumping;
+    int err;
 };
 
 static void on_end(struct admin_call *call, bool closing)
@@ -48,18 +71,138 @@ static void send_answer(struct groups_http *gh)
                     blob_span(w->b));
 }
 
+static void groups_http_free(struct groups_http *gh)
+{
+    gw_view_unref(gh->view);
+    wr_fini(&gh->ask.out);
+    arena_fini(&gh->arena);
+    mem_free(gh);
+}
+
+static void finish(struct groups_http *gh)
+{
+    if (gh->call.req != NULL)
+        send_answer(gh);
+    admin_call_remove(&gh->call);
+    groups_http_free(gh);
+}
+
+static void fail(struct groups_http *gh, int status, const char *fault)
+{
+    gh->ask.status = status;
+    gh->ask.fault = fault;
+    finish(gh);
+}
+
+/* --- reset by time --- */
+
+/* All look-ups ended, so nothing refers to the view any more. */
+static void looks_end(struct groups_http *gh)
+{
+    gw_view_unref(gh->view);
+    gh->view = NULL;
+    if (gh->err < 0 || gh->call.req == NULL) {
+        fail(gh, 503, gh->err < 0 ? err_text(gh->err) : "closed");
+        return;
+    }
+    wr_fini(&gh->ask.out); /* the plan */
+    wr_init(&gh->ask.out, ADMIN_REPLY_MAX);
+    gh->ask.kind = GROUPS_ASK_RESET;
+    gh->ask.to = GROUPS_TO_EACH;
+    groups_ask(gh->call.a->host.shared->groups, &gh->ask);
+}
+
+static void pump(struct groups_http *gh)
+{
+    if (gh->pumping) /* a look-up that ended within its start */
+        return;
+    gh->pumping = true;
+    while (gh->next < gh->looks_n && gh->running < LOOKS_MAX && gh->err == 0 &&
+           gh->call.req != NULL) {
+        gh->running++;
+        time_look_start(&gh->looks[gh->next++].look);
+    }
+    gh->pumping = false;
+    if (gh->running == 0)
+        looks_end(gh);
+}
+
+/* As Kafka's tool: a partition without a document of that time or later is read from its end. */
+static void on_look(struct time_look *look, int err, int64_t offset, int64_t timestamp)
+{
+    struct group_look *l = (struct group_look *)look; /* first member */
+    struct groups_http *gh = l->gh;
+
+    (void)timestamp;
+    if (err == 0)
+        l->at->offset = offset;
+    else if (err == E_NOTFOUND)
+        l->at->offset = look->end;
+    else
+        gh->err = err;
+    gh->running--;
+    pump(gh);
+}
+
+/* False: the topic is not what it was when the groups thread looked. */
+static bool prepare_look(struct groups_http *gh, const struct gw_task *task,
+                         struct groups_reset_at *at, struct group_look *l)
+{
+    const struct admin_host *host = &gh->call.a->host;
+    const struct gw_topic *t = gw_task_topic(task, span_str(at->topic));
+    struct fetch_ends ends;
+    struct jc_heads heads;
+
+    if (t == NULL || t->epoch != at->epoch || (size_t)at->partition >= t->parts_n ||
+        !gw_part_heads(t->parts[at->partition], &heads))
+        return false;
+    fetch_ends_of(&heads, 0, &ends);
+    l->gh = gh;
+    l->at = at;
+    time_look_init(&l->look, t, t->parts[at->partition], &ends, gh->to_ms);
+    l->look.store = host->store;
+    l->look.loads = jobpool_executor(host->shared->loads);
+    l->look.ex = &host->control->ex;
+    l->look.done = on_look;
+    return true;
+}
+
+static void looks_begin(struct groups_http *gh)
+{
+    const struct admin_host *host = &gh->call.a->host;
+    const struct gw_view *view = host->view(host->arg);
+    const struct gw_task *task =
+        view == NULL ? NULL
+                     : gw_view_task(view, gh->ask.scope.p == NULL ? span_str("") : gh->ask.scope);
+
+    gh->looks_n = gh->ask.each_n;
+    gh->looks = arena_array(&gh->arena, gh->looks_n + 1, sizeof *gh->looks);
+    if (gh->looks == NULL) {
+        fail(gh, 503, "out of memory");
+        return;
+    }
+    for (size_t i = 0; i < gh->looks_n; i++) {
+        if (task == NULL || !prepare_look(gh, task, &gh->ask.each[i], &gh->looks[i])) {
+            fail(gh, 409, "the topics have just changed: try again");
+            return;
+        }
+    }
+    gh->view = view == NULL ? NULL : gw_view_ref(view);
+    pump(gh);
+}
+
 static void on_done(struct groups_ask *ask)
 {
     struct groups_http *gh =
         (struct groups_http *)(void *)((char *)ask - offsetof(struct groups_http, ask));
 
-    if (gh->call.req != NULL)
-        send_answer(gh);
-    admin_call_remove(&gh->call);
-    wr_fini(&gh->ask.out);
-    arena_fini(&gh->arena);
-    mem_free(gh);
+    if (ask->kind == GROUPS_ASK_PLAN && ask->status == 200 && gh->call.req != NULL)
+        looks_begin(gh);
+    else
+        finish(gh);
 }
+
+/* --- requests --- */
 
 /* A parameter's text, NUL-terminated, or the null span. */
 static struct span text_param(struct admin_rq *rq, struct arena *a, const char *name)
@@ -84,7 +227,7 @@ static struct groups_http *new_call(struct admin_rq *rq, enum groups_ask_kind ki
         admin_reply_error(rq->a, rq->req, 503, "out of memory");
         return NULL;
     }
-    arena_init(&gh->arena, 65536);
+    arena_init(&gh->arena, ARENA_MAX);
     gh->call.end = on_end;
     gh->ask.kind = kind;
     gh->ask.scope = text_param(rq, &gh->arena, "task");
@@ -101,9 +244,7 @@ static struct groups_http *new_call(struct admin_rq *rq, enum groups_ask_kind ki
 static void refuse(struct admin_rq *rq, struct groups_http *gh, const char *why)
 {
     admin_reply_error(rq->a, rq->req, 400, "%s", why);
-    wr_fini(&gh->ask.out);
-    arena_fini(&gh->arena);
-    mem_free(gh);
+    groups_http_free(gh);
 }
 
 static void start(struct admin_rq *rq, struct groups_http *gh)
@@ -129,8 +270,24 @@ void admin_delete_group(struct admin_rq *rq)
         start(rq, gh);
 }
 
-static const char *read_reset(struct admin_rq *rq, struct groups_ask *ask, struct arena *a)
+/* Milliseconds since 1970, or RFC 3339: finer instants count as the next millisecond. */
+static bool read_time(struct span text, int64_t *ms)
 {
+    struct catalog_time at;
+
+    if (num_parse_i64(text, ms) == 0)
+        return *ms >= 0;
+    if (catalog_time_parse(text, &at) < 0)
+        return false;
+    *ms = jc_clock_unix_ms(at.at_least);
+    *ms += jc_clock_from_unix_ms(*ms) < at.at_least;
+    return *ms >= 0;
+}
+
+static const char *read_reset(struct admin_rq *rq, struct groups_http *gh)
+{
+    struct groups_ask *ask = &gh->ask;
+    struct arena *a = &gh->arena;
     struct span v;
     int64_t n;
 
@@ -140,8 +297,16 @@ static const char *read_reset(struct admin_rq *rq, struct groups_ask *ask, struc
             return "partition is a number, and goes with a topic";
         ask->partition = (int32_t)n;
     }
+    ask->execute = admin_param(&rq->target, "execute", &v) && span_eq_str(v, "true");
+    if (admin_param(&rq->target, "time", &v)) {
+        if (admin_param(&rq->target, "to", &(struct span){NULL, 0}))
+            return "to and time exclude each other";
+        ask->kind = GROUPS_ASK_PLAN;
+        ask->arena = a;
+        return read_time(v, &gh->to_ms) ? NULL : "time is RFC 3339, or milliseconds since 1970";
+    }
     if (!admin_param(&rq->target, "to", &v))
-        return "to is missing: earliest, latest or an offset";
+        return "to is missing: earliest, latest or an offset; or time";
     if (span_eq_str(v, "earliest")) {
         ask->to = GROUPS_TO_EARLIEST;
     } else if (span_eq_str(v, "latest")) {
@@ -152,7 +317,6 @@ static const char *read_reset(struct admin_rq *rq, struct groups_ask *ask, struc
     } else {
         return "to is earliest, latest or an offset";
     }
-    ask->execute = admin_param(&rq->target, "execute", &v) && span_eq_str(v, "true");
     return NULL;
 }
 
@@ -163,7 +327,7 @@ void admin_post_group_reset(struct admin_rq *rq)
 
     if (gh == NULL)
         return;
-    if ((why = read_reset(rq, &gh->ask, &gh->arena)) != NULL) {
+    if ((why = read_reset(rq, gh)) != NULL) {
         refuse(rq, gh, why);
         return;
     }

@@ -355,15 +355,41 @@ static void reset_done(struct group_write *w)
     groups_settle(gs, g, &out);
 }
 
-static int64_t reset_target(const struct groups_ask *ask, const struct jc_heads *heads)
+/* Both plans go through the partitions in one order, unless the topics changed meanwhile. */
+static const struct groups_reset_at *each_of(struct groups_ask *ask, const char *topic,
+                                             size_t partition, int32_t epoch)
+{
+    for (size_t i = 0; i < ask->each_n; i++) {
+        size_t k = (ask->each_next + i) % ask->each_n;
+        const struct groups_reset_at *at = &ask->each[k];
+
+        if ((size_t)at->partition == partition && at->epoch == epoch &&
+            strcmp(at->topic, topic) == 0) {
+            ask->each_next = k + 1;
+            return at;
+        }
+    }
+    return NULL;
+}
+
+/* As Kafka's tool: never outside of what is there. */
+static int64_t within(int64_t offset, const struct jc_heads *heads)
+{
+    if (offset < heads->log_start)
+        return heads->log_start;
+    return offset < heads->content_end ? offset : heads->content_end;
+}
+
+static int64_t reset_target(const struct groups_ask *ask, const struct groups_reset_at *each,
+                            const struct jc_heads *heads)
 {
     switch (ask->to) {
     case GROUPS_TO_EARLIEST:
         return heads->log_start;
-    case GROUPS_TO_OFFSET: /* as Kafka's tool: never outside of what is there */
-        if (ask->offset < heads->log_start)
-            return heads->log_start;
-        return ask->offset < heads->content_end ? ask->offset : heads->content_end;
+    case GROUPS_TO_OFFSET:
+        return within(ask->offset, heads);
+    case GROUPS_TO_EACH:
+        return within(each->offset, heads);
     case GROUPS_TO_LATEST:
     default:
         return heads->content_end;
@@ -378,9 +404,12 @@ static int plan_topic(const struct gw_topic *t, const char *name, struct groups_
     const struct group *g = ask->g;
 
     for (size_t p = 0; p < t->parts_n; p++) {
+        const struct groups_reset_at *each = NULL;
         struct jc_heads heads;
         if ((ask->partition >= 0 && (size_t)ask->partition != p) ||
             !gw_part_heads(t->parts[p], &heads))
+            continue;
+        if (ask->to == GROUPS_TO_EACH && (each = each_of(ask, name, p, t->epoch)) == NULL)
             continue;
         if (w->ops_n == *cap) {
             *cap = *cap == 0 ? 16 : 2 * *cap;
@@ -397,7 +426,7 @@ static int plan_topic(const struct gw_topic *t, const char *name, struct groups_
                                              .topic = span_str(name),
                                              .partition = (int32_t)p,
                                              .epoch = t->epoch,
-                                             .offset = reset_target(ask, &heads),
+                                             .offset = reset_target(ask, each, &heads),
                                              .metadata = span_str("")};
         wr_printf(&ask->out, "%s{", w->ops_n > 0 ? "," : "");
         quote(&ask->out, "topic", name);
@@ -427,6 +456,37 @@ static int plan(struct groups *gs, struct groups_ask *ask)
             return err;
     }
     return 0;
+}
+
+static int copy_plan(struct groups_ask *ask)
+{
+    size_t n = ask->write.ops_n;
+
+    if ((ask->each = arena_array(ask->arena, n + 1, sizeof *ask->each)) == NULL)
+        return E_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const struct group_op *op = &ask->write.ops[i];
+        const char *topic = arena_strndup(ask->arena, (const char *)op->topic.p, op->topic.n);
+        if (topic == NULL)
+            return E_NOMEM;
+        ask->each[i] = (struct groups_reset_at){topic, op->partition, op->epoch, op->offset};
+    }
+    ask->each_n = n;
+    return 0;
+}
+
+static void plan_reset(struct groups *gs, struct groups_ask *ask)
+{
+    int err = plan(gs, ask);
+
+    if (err == 0)
+        err = copy_plan(ask);
+    mem_free(ask->write.ops);
+    finish(ask,
+           err == 0            ? 200
+           : err == E_NOTFOUND ? 404
+                               : 503,
+           err == E_NOTFOUND ? "the task has no such topic" : "out of memory");
 }
 
 static void reset_group(struct groups *gs, struct groups_ask *ask)
@@ -485,6 +545,8 @@ static void run_ask(struct task *t)
         finish(ask, 409, "the group has members: stop them first");
     } else if (ask->kind == GROUPS_ASK_DELETE) {
         delete_group(gs, ask);
+    } else if (ask->kind == GROUPS_ASK_PLAN) {
+        plan_reset(gs, ask);
     } else {
         reset_group(gs, ask);
     }
@@ -494,6 +556,7 @@ void groups_ask(struct groups *gs, struct groups_ask *ask)
 {
     ask->gs = gs;
     ask->g = NULL;
+    ask->each_next = 0;
     ask->write = (struct group_write){.ops = NULL};
     ask->task.run = run_ask;
     executor_post(groups_executor(gs), &ask->task);

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "base/arena.h"
 #include "base/executor.h"
 #include "base/writer.h"
 #include "gateway/groups/group_store.h"
@@ -17,11 +18,24 @@ enum groups_ask_kind {
     GROUPS_ASK_ONE,    /* with members and offsets */
     GROUPS_ASK_LAG,    /* Prometheus text */
     GROUPS_ASK_HTML,   /* a table for the status page; "" when there are none */
+    GROUPS_ASK_PLAN,   /* what RESET is about, into `each`: who asks finds the offsets */
     GROUPS_ASK_RESET,  /* of an empty group */
     GROUPS_ASK_DELETE, /* an empty group */
 };
 
-enum groups_reset_to { GROUPS_TO_EARLIEST, GROUPS_TO_LATEST, GROUPS_TO_OFFSET };
+enum groups_reset_to {
+    GROUPS_TO_EARLIEST,
+    GROUPS_TO_LATEST,
+    GROUPS_TO_OFFSET,
+    GROUPS_TO_EACH, /* what `each` says, and no other partition */
+};
+
+struct groups_reset_at {
+    const char *topic;
+    int32_t partition;
+    int32_t epoch; /* of the topic when it was planned */
+    int64_t offset;
+};
 
 /* Owner: who asks; the groups thread's from groups_ask until done. */
 struct groups_ask {
@@ -29,12 +43,15 @@ struct groups_ask {
     enum groups_ask_kind kind;
     struct span scope; /* name of a task; p NULL: all (LIST) */
     struct span group;
-    /* RESET */
+    /* RESET, PLAN */
     struct span topic; /* p NULL: all that the group has offsets of */
     int32_t partition; /* -1: all */
     enum groups_reset_to to;
     int64_t offset;
-    bool execute; /* false: only tells what it would do */
+    bool execute;                 /* false: only tells what it would do */
+    struct groups_reset_at *each; /* PLAN makes it; in the arena, as its names are */
+    size_t each_n;
+    struct arena *arena; /* of who asks; PLAN alone */
     /* by the groups thread */
     int status; /* as of HTTP */
     const char *fault;
@@ -45,6 +62,7 @@ struct groups_ask {
     struct groups *gs;
     struct group *g;
     struct group_write write;
+    size_t each_next; /* where in `each` the next partition is likely to be */
 };
 
 /* Any thread, while the service runs. */

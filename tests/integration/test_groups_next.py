@@ -269,6 +269,42 @@ def test_the_command_line_shows_resets_and_deletes(srv, topic):
     groups(srv, '/' + topic, expect=404)
 
 
+def test_a_reset_to_a_time_finds_what_list_offsets_finds(srv, topic):
+    """Between two publishes, before all, after all; dry by default; RFC 3339 and milliseconds; refusals."""
+    fill(srv, topic, 40)
+    time.sleep(0.05)
+    between = int(time.time() * 1000)
+    time.sleep(0.05)
+    fill(srv, topic, 40)
+    iso = time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(between // 1000)) + '.%03dZ' % (between % 1000)
+    raw = Raw(srv.kafka, topic)
+    for p in range(4):
+        assert raw.commit(topic, p, 1) == 0
+
+    def reset(at, *more):
+        r = json.loads(cli(srv, 'reset', topic, '--to-time', at, '--json', *more).stdout)
+        return {o['partition']: o['to'] for o in r['offsets']}, r['executed']
+
+    def listed(ms):
+        return {p: raw.c.call(2, 4, replica_id=-1, isolation_level=0, topics=[{'name': topic, 'partitions': [
+            {'partition_index': p, 'current_leader_epoch': -1, 'timestamp': ms}]}])['topics'][0]['partitions'][0]['offset'] for p in range(4)}
+
+    want, first, end = listed(between), listed(0), listed(-1)
+    assert all(first[p] < want[p] < end[p] for p in range(4)), (first, want, end)
+    assert reset(iso) == reset(str(between)) == (want, False)
+    assert {o['committed'] for o in groups(srv, '/' + topic)['offsets']} == {1}
+    assert reset(iso, '--execute') == (want, True)
+    assert {o['partition']: o['committed'] for o in groups(srv, '/' + topic)['offsets']} == want
+    assert reset('0')[0] == first and reset('1970-01-01T01:00:00+01:00')[0] == first
+    assert reset('2100-01-01T00:00:00Z')[0] == end
+    assert reset(iso, '--topic', topic, '--partition', '2')[0] == {2: want[2]}
+    for args in (('--to-time', 'noon'), ('--to-time', '-5'), ('--to-time', iso, '--to', 'latest'), ('--to-time', iso, '--topic', 'no-such')):
+        p = cli(srv, 'reset', topic, *args, check=False)
+        assert p.returncode == 1 and p.stderr, args
+    assert cli(srv, 'reset', topic + '-no', '--to-time', iso, check=False).returncode == 1
+    raw.c.close()
+
+
 def test_a_group_with_members_is_not_reset(srv, topic):
     fill(srv, topic)
     a = member(srv, topic, 5)
