@@ -2,10 +2,9 @@
  * See groups_report.h. Lag is counted as clients do: the high watermark less the commit, in offsets
  * (bytes), and only for commits of the topic's present epoch. Groups thread.
  */
-#include "gateway/groups/groups_report.h"
+#include "gateway/groups/groups_report_int.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +21,7 @@ static void run_done(struct task *t)
     ask->done(ask);
 }
 
-static void finish(struct groups_ask *ask, int status, const char *fault)
+void groups_ask_finish(struct groups_ask *ask, int status, const char *fault)
 {
     ask->status = status;
     ask->fault = fault;
@@ -30,7 +29,7 @@ static void finish(struct groups_ask *ask, int status, const char *fault)
     executor_post(ask->ex, &ask->task);
 }
 
-static void quote(struct writer *w, const char *key, const char *value)
+void groups_ask_quote(struct writer *w, const char *key, const char *value)
 {
     wr_printf(w, "\"%s\":", key);
     sc_json_quote(span_str(value), w);
@@ -101,7 +100,7 @@ static void write_offsets(const struct groups *gs, const struct group *g, struct
             int64_t lag = present ? lag_of(t, at, &heads) : -1;
             wr_printf(w, "%s{", between);
             between = ",";
-            quote(w, "topic", list->name);
+            groups_ask_quote(w, "topic", list->name);
             wr_printf(w,
                       ",\"partition\":%" PRId32 ",\"epoch\":%" PRId32 ",\"present\":%s"
                       ",\"committed\":%" PRId64 ",\"commit_ms\":%" PRId64,
@@ -121,15 +120,15 @@ static void write_member(struct writer *w, const char *between, const char *id,
                          const char *instance, const char *client, const char *host)
 {
     wr_printf(w, "%s{", between);
-    quote(w, "member", id);
+    groups_ask_quote(w, "member", id);
     if (instance != NULL) {
         wr_str(w, ",");
-        quote(w, "instance", instance);
+        groups_ask_quote(w, "instance", instance);
     }
     wr_str(w, ",");
-    quote(w, "client", client);
+    groups_ask_quote(w, "client", client);
     wr_str(w, ",");
-    quote(w, "host", host);
+    groups_ask_quote(w, "host", host);
 }
 
 static void write_members(const struct group *g, struct writer *w)
@@ -160,11 +159,11 @@ static void write_group(const struct groups *gs, const struct group *g, bool all
     int64_t lag = group_lag(gs, g);
 
     wr_str(w, "{");
-    quote(w, "task", g->task);
+    groups_ask_quote(w, "task", g->task);
     wr_str(w, ",");
-    quote(w, "group", g->id);
+    groups_ask_quote(w, "group", g->id);
     wr_printf(w, ",\"type\":\"%s\",\"state\":\"%s\",", g->ops->type, g->ops->state(g));
-    quote(w, "protocol_type", g->ops->protocol_type(g));
+    groups_ask_quote(w, "protocol_type", g->ops->protocol_type(g));
     wr_printf(w, ",\"generation\":%" PRId32 ",\"members\":%zu", g->generation, members_of(g));
     if (lag >= 0)
         wr_printf(w, ",\"lag\":%" PRId64, lag);
@@ -210,7 +209,7 @@ static void list_groups(struct groups *gs, struct groups_ask *ask)
     }
     wr_str(&ask->out, "]}\n");
     mem_free(list);
-    finish(ask, list == NULL ? 503 : 200, "out of memory");
+    groups_ask_finish(ask, list == NULL ? 503 : 200, "out of memory");
 }
 
 static void write_label(struct writer *w, const char *s)
@@ -265,7 +264,7 @@ static void list_lag(struct groups *gs, struct groups_ask *ask)
               "# TYPE sluice_group_lag_left_out gauge\nsluice_group_lag_left_out %zu\n",
               gs->table.n, left_out);
     mem_free(list);
-    finish(ask, 200, NULL);
+    groups_ask_finish(ask, 200, NULL);
 }
 
 static void html_row(const struct groups *gs, const struct group *g, struct writer *w)
@@ -299,215 +298,7 @@ static void list_html(struct groups *gs, struct groups_ask *ask)
     if (n > GROUPS_HTML_ROWS)
         wr_printf(&ask->out, "<p>and %zu more</p>\n", n - GROUPS_HTML_ROWS);
     mem_free(list);
-    finish(ask, 200, NULL);
-}
-
-/* --- changes --- */
-
-static void deleted(struct group_write *w)
-{
-    struct groups_ask *ask =
-        (struct groups_ask *)(void *)((char *)w - offsetof(struct groups_ask, write));
-    struct groups *gs = ask->gs;
-    struct group *g = ask->g;
-    int err = w->err;
-
-    groups_written(gs, g);
-    mem_free(w->ops);
-    wr_str(&ask->out, "{\"deleted\":true}\n");
-    finish(ask, err < 0 ? 503 : 200, "it could not be stored");
-    groups_deleted(gs, g, err);
-}
-
-static void delete_group(struct groups *gs, struct groups_ask *ask)
-{
-    struct group *g = ask->g;
-
-    if ((ask->write.ops = mem_array(1, sizeof *ask->write.ops)) == NULL) {
-        finish(ask, 503, "out of memory");
-        return;
-    }
-    ask->write.ops[0] = (struct group_op){
-        .kind = GROUP_OP_DELETE_GROUP, .task = span_str(g->task), .group = span_str(g->id)};
-    ask->write.ops_n = 1;
-    g->deleting = true;
-    groups_write(gs, g, &ask->write, deleted);
-}
-
-static void reset_done(struct group_write *w)
-{
-    struct groups_ask *ask =
-        (struct groups_ask *)(void *)((char *)w - offsetof(struct groups_ask, write));
-    struct groups *gs = ask->gs;
-    struct group *g = ask->g;
-    struct group_out out;
-    int err = w->err;
-
-    groups_written(gs, g);
-    for (size_t i = 0; i < w->ops_n && err == 0; i++) {
-        const struct group_op *op = &w->ops[i];
-        err = offsets_put(&g->offsets, op->topic, op->partition, op->epoch, op->offset,
-                          op->metadata, op->commit_ms);
-    }
-    mem_free(w->ops);
-    finish(ask, err < 0 ? 503 : 200, "it could not be stored");
-    group_out_init(&out);
-    groups_settle(gs, g, &out);
-}
-
-/* Both plans go through the partitions in one order, unless the topics changed meanwhile. */
-static const struct groups_reset_at *each_of(struct groups_ask *ask, const char *topic,
-                                             size_t partition, int32_t epoch)
-{
-    for (size_t i = 0; i < ask->each_n; i++) {
-        size_t k = (ask->each_next + i) % ask->each_n;
-        const struct groups_reset_at *at = &ask->each[k];
-
-        if ((size_t)at->partition == partition && at->epoch == epoch &&
-            strcmp(at->topic, topic) == 0) {
-            ask->each_next = k + 1;
-            return at;
-        }
-    }
-    return NULL;
-}
-
-/* As Kafka's tool: never outside of what is there. */
-static int64_t within(int64_t offset, const struct jc_heads *heads)
-{
-    if (offset < heads->log_start)
-        return heads->log_start;
-    return offset < heads->content_end ? offset : heads->content_end;
-}
-
-static int64_t reset_target(const struct groups_ask *ask, const struct groups_reset_at *each,
-                            const struct jc_heads *heads)
-{
-    switch (ask->to) {
-    case GROUPS_TO_EARLIEST:
-        return heads->log_start;
-    case GROUPS_TO_OFFSET:
-        return within(ask->offset, heads);
-    case GROUPS_TO_EACH:
-        return within(each->offset, heads);
-    case GROUPS_TO_LATEST:
-    default:
-        return heads->content_end;
-    }
-}
-
-/* The names in an operation must live until it is stored, which a view does not. */
-static int plan_topic(const struct gw_topic *t, const char *name, struct groups_ask *ask,
-                      size_t *cap)
-{
-    struct group_write *w = &ask->write;
-    const struct group *g = ask->g;
-
-    for (size_t p = 0; p < t->parts_n; p++) {
-        const struct groups_reset_at *each = NULL;
-        struct jc_heads heads;
-        if ((ask->partition >= 0 && (size_t)ask->partition != p) ||
-            !gw_part_heads(t->parts[p], &heads))
-            continue;
-        if (ask->to == GROUPS_TO_EACH && (each = each_of(ask, name, p, t->epoch)) == NULL)
-            continue;
-        if (w->ops_n == *cap) {
-            *cap = *cap == 0 ? 16 : 2 * *cap;
-            void *grown = mem_realloc(w->ops, *cap * sizeof *w->ops);
-            if (grown == NULL)
-                return E_NOMEM;
-            w->ops = grown;
-        }
-        const struct group_offset *now =
-            offsets_get(&g->offsets, span_str(name), (int32_t)p, t->epoch);
-        w->ops[w->ops_n] = (struct group_op){.kind = GROUP_OP_PUT_OFFSET,
-                                             .task = span_str(g->task),
-                                             .group = span_str(g->id),
-                                             .topic = span_str(name),
-                                             .partition = (int32_t)p,
-                                             .epoch = t->epoch,
-                                             .offset = reset_target(ask, each, &heads),
-                                             .metadata = span_str("")};
-        wr_printf(&ask->out, "%s{", w->ops_n > 0 ? "," : "");
-        quote(&ask->out, "topic", name);
-        wr_printf(&ask->out, ",\"partition\":%zu,\"from\":%" PRId64 ",\"to\":%" PRId64 "}", p,
-                  now == NULL ? -1 : now->offset, w->ops[w->ops_n].offset);
-        w->ops_n++;
-    }
-    return 0;
-}
-
-static int plan(struct groups *gs, struct groups_ask *ask)
-{
-    const struct offsets_topic *list;
-    const struct gw_topic *t;
-    size_t cap = 0;
-    int err;
-
-    if (ask->topic.p != NULL) {
-        /* the name in the ask is NUL-terminated, and lives as long */
-        t = groups_topic(gs, ask->g->task, ask->topic);
-        return t == NULL ? E_NOTFOUND : plan_topic(t, (const char *)ask->topic.p, ask, &cap);
-    }
-    TAILQ_FOREACH(list, &ask->g->offsets.topics, link)
-    {
-        t = groups_topic(gs, ask->g->task, span_str(list->name));
-        if (t != NULL && (err = plan_topic(t, list->name, ask, &cap)) < 0)
-            return err;
-    }
-    return 0;
-}
-
-static int copy_plan(struct groups_ask *ask)
-{
-    size_t n = ask->write.ops_n;
-
-    if ((ask->each = arena_array(ask->arena, n + 1, sizeof *ask->each)) == NULL)
-        return E_NOMEM;
-    for (size_t i = 0; i < n; i++) {
-        const struct group_op *op = &ask->write.ops[i];
-        const char *topic = arena_strndup(ask->arena, (const char *)op->topic.p, op->topic.n);
-        if (topic == NULL)
-            return E_NOMEM;
-        ask->each[i] = (struct groups_reset_at){topic, op->partition, op->epoch, op->offset};
-    }
-    ask->each_n = n;
-    return 0;
-}
-
-static void plan_reset(struct groups *gs, struct groups_ask *ask)
-{
-    int err = plan(gs, ask);
-
-    if (err == 0)
-        err = copy_plan(ask);
-    mem_free(ask->write.ops);
-    finish(ask,
-           err == 0            ? 200
-           : err == E_NOTFOUND ? 404
-                               : 503,
-           err == E_NOTFOUND ? "the task has no such topic" : "out of memory");
-}
-
-static void reset_group(struct groups *gs, struct groups_ask *ask)
-{
-    int err;
-
-    wr_printf(&ask->out, "{\"executed\":%s,\"offsets\":[", ask->execute ? "true" : "false");
-    err = plan(gs, ask);
-    wr_str(&ask->out, "]}\n");
-    if (err < 0 || !ask->execute || ask->write.ops_n == 0) {
-        mem_free(ask->write.ops);
-        finish(ask,
-               err == 0            ? 200
-               : err == E_NOTFOUND ? 404
-                                   : 503,
-               err == E_NOTFOUND ? "the task has no such topic" : "out of memory");
-        return;
-    }
-    for (size_t i = 0; i < ask->write.ops_n; i++)
-        ask->write.ops[i].commit_ms = groups_wall_ms(gs);
-    groups_write(gs, ask->g, &ask->write, reset_done);
+    groups_ask_finish(ask, 200, NULL);
 }
 
 /* --- the question --- */
@@ -532,23 +323,23 @@ static void run_ask(struct task *t)
     const char *scope = ask->scope.p == NULL ? "" : (const char *)ask->scope.p;
     ask->g = groups_find(gs, scope, ask->group);
     if (ask->g == NULL || ask->g->deleting) {
-        finish(ask, 404, "there is no such group");
+        groups_ask_finish(ask, 404, "there is no such group");
         return;
     }
     if (ask->kind == GROUPS_ASK_ONE) {
         write_group(gs, ask->g, true, &ask->out);
         wr_str(&ask->out, "\n");
-        finish(ask, 200, NULL);
+        groups_ask_finish(ask, 200, NULL);
     } else if (gs->draining) {
-        finish(ask, 503, "the server is leaving");
+        groups_ask_finish(ask, 503, "the server is leaving");
     } else if (!ask->g->ops->empty(ask->g)) {
-        finish(ask, 409, "the group has members: stop them first");
+        groups_ask_finish(ask, 409, "the group has members: stop them first");
     } else if (ask->kind == GROUPS_ASK_DELETE) {
-        delete_group(gs, ask);
+        groups_ask_delete(gs, ask);
     } else if (ask->kind == GROUPS_ASK_PLAN) {
-        plan_reset(gs, ask);
+        groups_ask_plan(gs, ask);
     } else {
-        reset_group(gs, ask);
+        groups_ask_reset(gs, ask);
     }
 }
 
