@@ -200,7 +200,7 @@ static const struct gw_task *anonymous(const struct registry_http *r, const stru
 {
     const struct gw_config *config = r->host.config;
 
-    if (config->registry.sasl)
+    if (config->registry.sasl || (view->catalog != NULL && view->anonymous == &view->none))
         return NULL;
     return view->anonymous->tokens_n == 0 || config->allow_anonymous ? view->anonymous : NULL;
 }

@@ -4,6 +4,7 @@ import base64
 import http.client
 import json
 import os
+import ssl
 import time
 
 import auth_lab
@@ -153,3 +154,26 @@ def test_policies_for_misfits(serve):
     s = serve(sluice={'on_schema_error': 'skip'})
     s.publish('acme/a', [{'id': 1, 'name': 'x'}, {'id': 2, 'name': 7}, {'id': 3, 'name': 'z'}])
     assert [r['value']['name'] for r in read(s, 2)[1]] == ['x', 'z']
+
+
+def test_the_registry_by_tls_and_for_the_anonymous(make_server, tmp_path):
+    certs = auth_lab.Certificates(tmp_path / 'certs')
+    certs.issue('server')
+    path = write(tmp_path / 'catalog.json')
+    s = make_server('--catalog', path, '--registry-listen', 'sasl-tls://127.0.0.1:0', '--tls-cert', certs.pem('server'), '--tls-key',
+                    certs.key('server'), start=False)
+    s.listen = 'sasl://127.0.0.1:0'
+    s.start()
+    port = json.loads(s.ports_file.read_text())['registry']
+    c = http.client.HTTPSConnection('127.0.0.1', port, timeout=30, context=ssl._create_unverified_context())
+    c.request('GET', '/subjects', headers={'Authorization': 'Basic ' + base64.b64encode(b't/a:' + TOKEN.encode()).decode()})
+    assert json.loads(c.getresponse().read()) == ['a-key', 'a-value']
+    c.close()
+    # an open registry shows nobody a task that has a token, unless that is asked for
+    for flags, want in (((), 401), (('--allow-anonymous', '--anonymous-task', 't/a'), 200)):
+        s = make_server('--catalog', path, '--registry-listen', '127.0.0.1:0', *flags, start=False)
+        s.listen = 'sasl://127.0.0.1:0'
+        s.start()
+        s.registry = json.loads(s.ports_file.read_text())['registry']
+        assert ask(s, '/subjects', None)[0] == want
+        assert ask(s, '/subjects', 't/b', 'other')[1] == ['x/b-value']
