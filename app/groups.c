@@ -8,6 +8,7 @@
 
 #include "app/cli.h"
 #include "app/http.h"
+#include "app/plain.h"
 
 struct groups_flags {
     struct cli_values admin, json, task, topic, partition, to, to_time, execute;

@@ -8,6 +8,7 @@
 
 #include "app/cli.h"
 #include "app/http.h"
+#include "app/plain.h"
 #include "base/arena.h"
 
 #define COLUMNS_MAX 9
@@ -184,6 +185,7 @@ static int show(const struct cli_command *cmd, const struct http_answer *a, bool
         cli_error(cmd, "the server's answer is not understood");
         return EXIT_FAILED;
     }
+    plain_texts(root);
     arena_init(&t.arena, (size_t)1 << 30);
     fill(&t, root);
     table_print(&t);

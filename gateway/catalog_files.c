@@ -3,6 +3,7 @@
  * they are named, remembered with their identity and time so that a change is noticed.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,10 +115,12 @@ static void remember(struct catalog_reader *r, const char *path, const struct st
 static void unreadable(struct catalog_reader *r, const struct cat_node *at, const char *path,
                        int err)
 {
+    const char *why = err == E_UNSUPPORTED ? "it is no regular file" : err_text(err);
+
     if (at == NULL)
-        cat_fault(r, NULL, "cannot be read: %s", err_text(err));
+        cat_fault(r, NULL, "cannot be read: %s", why);
     else
-        cat_fault(r, at, "%.160s cannot be read: %s", path, err_text(err));
+        cat_fault(r, at, "%.160s cannot be read: %s", path, why);
 }
 
 /* E_INVALID: a fault was said. */
@@ -130,9 +133,16 @@ static int read_bytes(struct catalog_reader *r, const struct cat_node *at, const
 
     *text = NULL;
     *n = 0;
-    FILE *f = fopen(path, "rbe");
-    if (f == NULL) {
+    /* Neither the opening of a pipe nor the reading of a device may hold up the reload. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *f = NULL;
+    if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
+        err = E_UNSUPPORTED;
+    else if (fd < 0 || (f = fdopen(fd, "rb")) == NULL)
         err = err_from_errno(errno);
+    if (f == NULL) {
+        if (fd >= 0)
+            (void)close(fd);
         remember(r, path, NULL);
         unreadable(r, at, path, err);
         return E_INVALID;

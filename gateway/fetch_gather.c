@@ -421,11 +421,12 @@ static void gather_end(struct fetch *f)
 {
     int64_t now = clock_mono_ms(shared(f)->clock);
 
-    if (f->answer_now || f->counted >= f->min_bytes || now >= f->deadline_ms || f->fw->draining)
-        fetch_answer(f);
-    else if (f->changed)
+    bool ready =
+        f->answer_now || f->counted >= f->min_bytes || now >= f->deadline_ms || f->fw->draining;
+
+    if (!ready && f->changed)
         fetch_wake(f);
-    else if (!request_may_wait(f->rq))
+    else if (ready || !request_may_wait(f->rq))
         fetch_answer(f);
     else
         fetch_wait_begin(f);

@@ -22,37 +22,6 @@ static inline bool is_hex(uint8_t c)
     return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
 }
 
-static inline bool continues(uint8_t c)
-{
-    return (c & 0xc0) == 0x80;
-}
-
-size_t js_utf8_len(const uint8_t *p, const uint8_t *end)
-{
-    ptrdiff_t left = end - p;
-    uint8_t a;
-
-    if (left < 1)
-        return 0;
-    a = p[0];
-    if (a < 0x80)
-        return 1;
-    if (a < 0xc2 || a > 0xf4 || left < 2)
-        return 0;
-    if (a < 0xe0)
-        return continues(p[1]) ? 2 : 0;
-    if (left < 3 || !continues(p[1]) || !continues(p[2]))
-        return 0;
-    if (a < 0xf0) {
-        if ((a == 0xe0 && p[1] < 0xa0) || (a == 0xed && p[1] > 0x9f)) /* overlong, surrogate */
-            return 0;
-        return 3;
-    }
-    if (left < 4 || !continues(p[3]) || (a == 0xf0 && p[1] < 0x90) || (a == 0xf4 && p[1] > 0x8f))
-        return 0;
-    return 4;
-}
-
 static const uint8_t *check_escape(struct js_check *c, const uint8_t *p)
 {
     if (c->end - p < 2)
@@ -96,7 +65,7 @@ const uint8_t *js_check_string(struct js_check *c, const uint8_t *p)
         } else {
             /* text in other scripts comes in runs: stay here until ASCII is back */
             do {
-                size_t n = js_utf8_len(p, c->end);
+                size_t n = utf8_len(p, c->end);
 
                 if (n == 0 && !c->lax)
                     return fail(c, p, "invalid UTF-8 in a string");

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/utf8.h"
 #include "schema/json_reader.h"
 
 #if defined(__SSE2__)
@@ -78,10 +79,6 @@ static inline const uint8_t *js_skip_string(const uint8_t *p, const uint8_t *end
         p += 2; /* an escape: its second byte ends nothing */
     }
 }
-
-/* Bytes of the well-formed UTF-8 sequence at p (1 to 4; no overlong forms, no surrogates, at most
- * U+10FFFF), 0 when there is none. */
-size_t js_utf8_len(const uint8_t *p, const uint8_t *end);
 
 /* p at a value's first byte. The byte behind the value, NULL when the input ends inside. */
 const uint8_t *js_skip_value(const uint8_t *p, const uint8_t *end);

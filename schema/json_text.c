@@ -138,7 +138,7 @@ void sc_json_quote(struct span raw, struct writer *out)
             break;
         if (*p < 0x80) {
             quote_control(*p++, out);
-        } else if ((n = js_utf8_len(p, end)) > 0) {
+        } else if ((n = utf8_len(p, end)) > 0) {
             wr_bytes(out, p, n);
             p += n;
         } else {

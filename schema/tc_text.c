@@ -127,7 +127,7 @@ static const uint8_t *string_end(struct tc *t, const uint8_t *p, bool *clean)
             return bad_string(t, p);
         } else {
             do {
-                n = js_utf8_len(p, t->end);
+                n = utf8_len(p, t->end);
                 *clean = *clean && n > 0;
                 p += n > 0 ? n : 1;
             } while (p < t->end && *p >= 0x80);
@@ -151,7 +151,7 @@ static uint8_t *rewrite(struct tc *t, const uint8_t *p, const uint8_t *end, uint
                 (void)bad_string(t, p);
                 return NULL;
             }
-        } else if ((taken = n = js_utf8_len(p, end)) > 0) {
+        } else if ((taken = n = utf8_len(p, end)) > 0) {
             memcpy(to, p, n);
         } else {
             memcpy(to, "\xef\xbf\xbd", 3);
@@ -275,7 +275,7 @@ static uint8_t *put_minified(const uint8_t *p, const uint8_t *end, uint8_t *to)
         }
         q = js_skip_string(p + 1, end);
         while (p < q) {
-            size_t n = js_utf8_len(p, q);
+            size_t n = utf8_len(p, q);
 
             memcpy(to, n > 0 ? (const char *)p : "\xef\xbf\xbd", n > 0 ? n : 3);
             to += n > 0 ? n : 3;

@@ -32,7 +32,7 @@ fi
 # Compile commands and generated headers of the clang preset.
 dir=${SLUICE_TIDY_BUILD:-build/clang}
 mkdir -p build
-{ [ -n "${SLUICE_TIDY_BUILD:-}" ] || { cmake --preset clang && cmake --build "$dir" --target kafka_proto -j"$(nproc)"; }; } > build/tidy-configure.log 2>&1 ||
+{ [ -n "${SLUICE_TIDY_BUILD:-}" ] || { cmake --preset clang && cmake --build "$dir" --target kafka_proto gazette_proto -j"$(nproc)"; }; } > build/tidy-configure.log 2>&1 ||
   { tail -20 build/tidy-configure.log >&2; exit 1; }
 
 results=$(mktemp -d)

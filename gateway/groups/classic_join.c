@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "gateway/groups/classic_int.h"
 
 struct joining {
@@ -160,12 +161,6 @@ static void join_known(const struct joining *j)
     }
 }
 
-/* Names are kept as texts. */
-static bool has_nul(struct span s)
-{
-    return s.n > 0 && memchr(s.p, 0, s.n) != NULL;
-}
-
 static int16_t check(const struct joining *j)
 {
     const struct classic *c = j->g->classic;
@@ -175,12 +170,13 @@ static int16_t check(const struct joining *j)
     if (ev->session_ms < j->g->limits->min_session_ms ||
         ev->session_ms > j->g->limits->max_session_ms)
         return KE_INVALID_SESSION_TIMEOUT;
-    if (has_nul(ev->instance_id))
+    /* Names are kept and shown as texts; an empty instance id would be one identity for all. */
+    if (!utf8_is_text(ev->instance_id) || (ev->instance_id.p != NULL && ev->instance_id.n == 0))
         return KE_INVALID_REQUEST;
-    if (ev->protocol_type.n == 0 || has_nul(ev->protocol_type) || ev->protocols_n == 0)
+    if (ev->protocol_type.n == 0 || !utf8_is_text(ev->protocol_type) || ev->protocols_n == 0)
         return KE_INCONSISTENT_GROUP_PROTOCOL;
     for (size_t i = 0; i < ev->protocols_n; i++) {
-        if (ev->protocols[i].name.n == 0 || has_nul(ev->protocols[i].name))
+        if (ev->protocols[i].name.n == 0 || !utf8_is_text(ev->protocols[i].name))
             return KE_INCONSISTENT_GROUP_PROTOCOL;
     }
     if (c->members_n == 0)

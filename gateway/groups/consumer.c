@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "gateway/groups/consumer_int.h"
 
 int consumer_attach(struct group *g)
@@ -56,6 +57,8 @@ static int16_t check_legal(const struct consumer_heartbeat *ev, const char **why
     *why = "";
     if (ev->instance_id.p != NULL && ev->instance_id.n == 0)
         *why = "the instance id is empty";
+    else if (!utf8_is_text(ev->instance_id) || !utf8_is_text(ev->member_id))
+        *why = "a member's or an instance's id holds a NUL or is no UTF-8";
     else if (ev->rack_id.p != NULL && ev->rack_id.n == 0)
         *why = "the rack id is empty";
     else if (ev->member_id.n == 0 && (ev->epoch != 0 || ev->makes_own_id))

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "gateway/groups/consumer.h"
 #include "gateway/groups/groups_int.h"
 #include "gateway/groups/handlers.h"
@@ -82,7 +83,7 @@ static int16_t admit(struct groups *gs, struct group_call *c)
 
     if (c->refuse != KE_NONE)
         return c->refuse;
-    if (req->group_id.p != NULL && memchr(req->group_id.p, 0, req->group_id.n) != NULL)
+    if (!utf8_is_text(req->group_id))
         return KE_INVALID_GROUP_ID;
     c->group = groups_find(gs, c->task_name, req->group_id);
     if (c->group == NULL) {

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "gateway/groups/classic.h"
 #include "gateway/groups/consumer_int.h"
 #include "gateway/groups/groups_int.h"
@@ -165,8 +166,8 @@ static int16_t group_of(struct groups *gs, struct group_call *c, struct group **
 
     *why = "";
     *out = NULL;
-    if (req->group_id.n == 0 || memchr(req->group_id.p, 0, req->group_id.n) != NULL) {
-        *why = "the group id is empty, or holds a NUL";
+    if (req->group_id.n == 0 || !utf8_is_text(req->group_id)) {
+        *why = "the group id is empty, holds a NUL or is no UTF-8";
         return KE_INVALID_REQUEST;
     }
     g = groups_find(gs, c->task_name, req->group_id);

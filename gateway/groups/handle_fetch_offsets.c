@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "gateway/groups/groups_int.h"
 #include "gateway/groups/handlers.h"
 #include "gateway/metrics.h"
@@ -135,8 +136,7 @@ static int answer_group(struct groups *gs, struct group_call *c, const struct qu
 
     out->group_id = q->group_id;
     out->error_code = c->refuse;
-    if (out->error_code == KE_NONE && q->group_id.p != NULL &&
-        memchr(q->group_id.p, 0, q->group_id.n) != NULL)
+    if (out->error_code == KE_NONE && !utf8_is_text(q->group_id))
         out->error_code = KE_INVALID_GROUP_ID;
     if (out->error_code == KE_NONE)
         g = groups_find(gs, c->task_name, q->group_id);

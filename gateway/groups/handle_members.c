@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "gateway/groups/classic.h"
 #include "gateway/groups/groups_int.h"
 #include "gateway/groups/handlers.h"
@@ -14,10 +15,11 @@
 #define JOIN_SKIP_ASSIGNMENT_VERSION 9
 #define LEAVE_BATCH_VERSION          3
 
-/* Group ids are not empty, and have no NUL, which divides the keys of our table. */
+/* Group ids are not empty, and are texts: a NUL divides the keys of our table, and what is no UTF-8
+ * would make the metrics of all tasks unreadable. */
 static bool legal_id(struct span id)
 {
-    return id.n > 0 && memchr(id.p, 0, id.n) == NULL;
+    return id.n > 0 && utf8_is_text(id);
 }
 
 static struct span copy_str(struct group_call *c, const char *s)

@@ -7,7 +7,7 @@
 #include "journal_client/gazette/gazette_int.h"
 #include "journal_client/uuid.h"
 
-#define SKEW_MS    (10 * 60 * 1000) /* by how much a writer's clock may be ahead of the store's */
+#define SKEW_MS    (10L * 60 * 1000) /* by how much a writer's clock may be ahead of the store's */
 #define SCAN_BYTES (INT64_C(64) << 20) /* at once, before others have their turn */
 #define BACK_BYTES (INT64_C(1) << 20)  /* a document's begin is looked for so far back */
 
@@ -96,7 +96,7 @@ static bool gap_in(const struct gz_journal *j, const struct seeker *sk, int64_t 
             if (f->end < end)
                 stop = f->end;
             if (f->mod_time_s > 0)
-                bound = f->mod_time_s * 1000 + SKEW_MS;
+                bound = f->mod_time_s * 1000L + SKEW_MS;
         }
         if (begin >= stop)
             break;

@@ -239,7 +239,7 @@ int gz_sha_hex(struct gz_sha *h, char out[41])
     if (EVP_DigestFinal_ex(h->ctx, md, &n) != 1 || n != 20)
         return E_NOMEM;
     for (unsigned i = 0; i < n; i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", md[i]);
+        (void)snprintf(out + (size_t)2 * i, 3, "%02x", md[i]);
     return 0;
 }
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+import urllib.request
 
 import pytest
 
@@ -254,6 +255,23 @@ def test_a_topic_without_journals_never_blocks_the_rest_of_a_group(srv, topic):
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
+
+def test_names_that_are_no_text_are_refused_and_metrics_stay_readable(srv, topic):
+    """One client's group must not make the metrics of all unreadable: they are UTF-8."""
+    fill(srv, topic)
+    for bad in (b'\xff\xfe', b'\xed\xa0\x80', b'a\0b'):
+        g = Raw(srv.kafka, bad)
+        assert g.commit(topic, 0, 2) == 24
+        assert g.c.call(OFFSET_FETCH, 7, group_id=bad, topics=None)['error_code'] == 24
+        assert g.join(topic, version=3)['error_code'] == 24
+        g = Raw(srv.kafka, topic + '-i')
+        assert g.join(topic, version=5, instance=bad)['error_code'] == 42
+    assert Raw(srv.kafka, topic + '-i').join(topic, version=5, instance='')['error_code'] == 42    # one identity for all
+    g = Raw(srv.kafka, topic + '-\u00fc')
+    assert g.commit(topic, 0, 2) == 0
+    assert g.group.encode() in urllib.request.urlopen('http://127.0.0.1:%d/metrics' % srv.admin).read()
+    urllib.request.urlopen('http://127.0.0.1:%d/metrics' % srv.admin).read().decode()
+
 
 def test_tasks_share_no_group(make_server, tmp_path):
     """Design: groups are named by task and id. The same id in two tasks is two groups (Dekaf's issue 2060)."""

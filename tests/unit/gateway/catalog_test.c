@@ -313,6 +313,9 @@ static void each_fault_is_named_with_its_line(void **state)
     expect("import: [http://x/y.yaml]\nmaterializations: {}\n", false, 1, "only files");
     expect("import: [nowhere.yaml]\nmaterializations: {}\n", false, 1,
            "c.yaml:1: /import/0: nowhere.yaml cannot be read");
+    /* a pipe without a writer would hold up the reload for ever */
+    expect("import: [/dev/null]\nmaterializations: {}\n", false, 1, "it is no regular file");
+    expect("import: [/]\nmaterializations: {}\n", false, 1, "it is no regular file");
     expect("collections:\n  a:\n    key: [/id]\nmaterializations: {}", false, 2,
            "/collections/a: the schema is missing");
     expect("collections:\n  a~/b:\n    schema: {}\nmaterializations: {}", false, 2,
