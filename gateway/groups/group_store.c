@@ -207,12 +207,26 @@ static int step(struct group_store *s, enum group_store_step which)
     return 0;
 }
 
+/* What is written to a file that was deleted, or that another took the place of, is gone with the
+ * process. */
+static int still_there(struct group_store *s)
+{
+    int moved = 0;
+
+    if (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || !moved)
+        return 0;
+    log_peer(LOG_ERROR, "groups.database_moved",
+             LF_STR("text", "the file was deleted or replaced while it was in use"));
+    return E_IO;
+}
+
 static int write_batch(struct group_store *s, const struct task_queue *batch)
 {
     const struct task *t;
     int err;
 
-    if ((err = step(s, GROUP_STEP_BEGIN)) < 0 || (err = run(s, ST_BEGIN)) < 0)
+    if ((err = step(s, GROUP_STEP_BEGIN)) < 0 || (err = still_there(s)) < 0 ||
+        (err = run(s, ST_BEGIN)) < 0)
         return err;
     STAILQ_FOREACH(t, batch, link)
     {

@@ -384,11 +384,25 @@ int jl_db_settle(struct jl_store *s)
     return s->db->unsettled ? settle(s) : 0;
 }
 
+/* What is written to a file that was deleted, or that another took the place of, is gone with the
+ * process. */
+static int still_there(struct jl_store *s)
+{
+    int moved = 0;
+
+    if (sqlite3_file_control(s->db->h, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK ||
+        !moved)
+        return 0;
+    log_peer(LOG_ERROR, "store.database_moved",
+             LF_STR("text", "the file was deleted or replaced while it was in use"));
+    return E_IO;
+}
+
 int jl_db_begin(struct jl_store *s)
 {
-    int err = jl_db_settle(s);
+    int err;
 
-    if (err < 0)
+    if ((err = jl_db_settle(s)) < 0 || (err = still_there(s)) < 0)
         return err;
     return jl_db_run(s->db, JL_SQL_BEGIN, "");
 }

@@ -207,6 +207,42 @@ static void writes_that_wait_go_into_one_transaction(void **arg)
     temp_dir_remove(dir);
 }
 
+static void one_fails(struct group_write *w)
+{
+    struct one *o = (struct one *)w;
+
+    assert_int_equal(w->err, E_IO);
+    o->done = true;
+}
+
+static void a_commit_into_a_file_that_was_deleted_is_not_called_done(void **arg)
+{
+    struct one one = {.op = {.kind = GROUP_OP_PUT_OFFSET,
+                             .task = span_str("task"),
+                             .group = span_str("group"),
+                             .topic = span_str("topic"),
+                             .epoch = 1,
+                             .offset = 1000}};
+    struct group_store *s;
+    struct mailbox mb;
+    char dir[256], path[300], why[200] = "";
+
+    (void)arg;
+    assert_int_equal(temp_dir_make(dir, sizeof dir), 0);
+    snprintf(path, sizeof path, "%s/groups.db", dir);
+    assert_int_equal(mailbox_init(&mb), 0);
+    assert_int_equal(group_store_open(path, &s, why, sizeof why), 0);
+    assert_int_equal(unlink(path), 0);
+    one.write = (struct group_write){
+        .task.run = run_one, .ex = &mb.ex, .done = one_fails, .ops_n = 1, .ops = &one.op};
+    group_store_post(s, &one.write);
+    assert_int_equal(mailbox_wait(&mb, 10000), 1);
+    assert_true(one.done);
+    group_store_close(s);
+    mailbox_fini(&mb);
+    temp_dir_remove(dir);
+}
+
 static void what_is_no_database_is_refused_with_a_reason(void **arg)
 {
     struct group_store *s;
@@ -232,6 +268,7 @@ int main(void)
         cmocka_unit_test(a_table_finds_what_was_put_and_not_what_was_taken),
         cmocka_unit_test(commits_are_kept_by_partition_and_epoch),
         cmocka_unit_test(a_commit_that_finds_no_memory_changes_nothing),
+        cmocka_unit_test(a_commit_into_a_file_that_was_deleted_is_not_called_done),
         cmocka_unit_test(writes_that_wait_go_into_one_transaction),
         cmocka_unit_test(what_is_no_database_is_refused_with_a_reason),
     };

@@ -238,6 +238,22 @@ static bool round_without_memory(struct local_lab *l, long n)
     return failed;
 }
 
+static void an_append_whose_database_was_deleted_is_not_called_done(void **state)
+{
+    struct local_lab *l = *state;
+    const struct jc_journal *j = lab_create(&l->lab, "acme/a");
+    char path[512], away[512];
+
+    (void)snprintf(path, sizeof path, "%s/sluice.db", l->dir);
+    (void)snprintf(away, sizeof away, "%s/away.db", l->dir);
+    assert_int_equal(rename(path, away), 0);
+    assert_int_equal(lab_append(&l->lab, j, "C0001:a\n"), E_IO);
+    assert_int_equal(rename(away, path), 0);
+    assert_int_equal(lab_append(&l->lab, j, "C0002:b\n"), 0);
+    lab_expect_text(&l->lab, j, 0, "C0002:b\n");
+    jc_journal_unref(j);
+}
+
 static void out_of_memory_is_an_answer_at_every_allocation(void **state)
 {
     struct local_lab *l = *state;
@@ -296,6 +312,7 @@ int main(void)
         T(a_close_whose_record_fails_is_recorded_before_the_next_byte),
         T(a_close_whose_record_failed_is_adopted_at_restart),
         T(a_failed_apply_changes_nothing),
+        T(an_append_whose_database_was_deleted_is_not_called_done),
         T(out_of_memory_is_an_answer_at_every_allocation),
         T(a_thousand_queued_transactions_share_their_syncs),
     };
