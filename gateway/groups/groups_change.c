@@ -153,7 +153,9 @@ static int plan(struct groups *gs, struct groups_ask *ask)
     if (ask->topic.p != NULL) {
         /* the name in the ask is NUL-terminated, and lives as long */
         t = groups_topic(gs, ask->g->task, ask->topic);
-        return t == NULL ? E_NOTFOUND : plan_topic(t, (const char *)ask->topic.p, ask, &cap);
+        if (t == NULL || (ask->partition >= 0 && (size_t)ask->partition >= t->parts_n))
+            return E_NOTFOUND;
+        return plan_topic(t, (const char *)ask->topic.p, ask, &cap);
     }
     TAILQ_FOREACH(list, &ask->g->offsets.topics, link)
     {
@@ -192,7 +194,8 @@ void groups_ask_plan(struct groups *gs, struct groups_ask *ask)
                       err == 0            ? 200
                       : err == E_NOTFOUND ? 404
                                           : 503,
-                      err == E_NOTFOUND ? "the task has no such topic" : "out of memory");
+                      err == E_NOTFOUND ? "the task has no such topic or partition"
+                                        : "out of memory");
 }
 
 void groups_ask_reset(struct groups *gs, struct groups_ask *ask)
@@ -208,7 +211,8 @@ void groups_ask_reset(struct groups *gs, struct groups_ask *ask)
                           err == 0            ? 200
                           : err == E_NOTFOUND ? 404
                                               : 503,
-                          err == E_NOTFOUND ? "the task has no such topic" : "out of memory");
+                          err == E_NOTFOUND ? "the task has no such topic or partition"
+                                            : "out of memory");
         return;
     }
     for (size_t i = 0; i < ask->write.ops_n; i++)

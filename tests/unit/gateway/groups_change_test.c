@@ -76,7 +76,10 @@ static void a_plan_names_all_partitions_and_changes_nothing(void **arg)
     a.ask.partition = 1;
     assert_int_equal(ask_now(&a, &lab), 200);
     assert_int_equal(a.ask.each_n, 1);
+    a.ask.partition = LAB_PARTS; /* "nothing to do" would hide a slip of the finger */
+    assert_int_equal(ask_now(&a, &lab), 404);
     a.ask.topic = span_str("no");
+    a.ask.partition = -1;
     assert_int_equal(ask_now(&a, &lab), 404);
     asked_fini(&a);
     groups_lab_fini(&lab);
