@@ -160,7 +160,13 @@ static int plan(struct groups *gs, struct groups_ask *ask)
     TAILQ_FOREACH(list, &ask->g->offsets.topics, link)
     {
         t = groups_topic(gs, ask->g->task, span_str(list->name));
-        if (t != NULL && (err = plan_topic(t, list->name, ask, &cap)) < 0)
+        if (t == NULL)
+            continue;
+        /* the list may drop its topic while the operations wait for the store */
+        const char *name = arena_strndup(ask->arena, list->name, strlen(list->name));
+        if (name == NULL)
+            return E_NOMEM;
+        if ((err = plan_topic(t, name, ask, &cap)) < 0)
             return err;
     }
     return 0;

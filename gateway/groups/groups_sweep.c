@@ -35,7 +35,7 @@ void groups_deleted(struct groups *gs, struct group *g, int err)
         /* All that is in memory now was stored before the deletion. */
         offsets_fini(&g->offsets);
         offsets_init(&g->offsets);
-        if (g->writes == 0 && g->ops->empty(g)) {
+        if (g->writes == 0 && STAILQ_EMPTY(&g->held) && g->ops->empty(g)) {
             groups_drop(gs, g);
             return;
         }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/assert.h"
 #include "gateway/groups/classic.h"
 #include "gateway/groups/groups_int.h"
 #include "gateway/groups/handlers.h"
@@ -308,11 +309,26 @@ static void offsets_deleted(struct group_write *w)
 }
 
 /* Of every epoch: an audit has no use for what the operator deletes. */
+/* A request may name a partition, or its topic, any number of times. */
+static bool planned(const struct group_write *w, const char *topic, int32_t partition,
+                    int32_t epoch)
+{
+    for (size_t i = 0; i < w->ops_n; i++) {
+        const struct group_op *op = &w->ops[i];
+        if (op->partition == partition && op->epoch == epoch && span_eq_str(op->topic, topic))
+            return true;
+    }
+    return false;
+}
+
+/* There is room for one operation for each offset of the group. */
 static int delete_partition(struct group_call *c, const struct offsets_topic *t, int32_t partition)
 {
     for (size_t i = 0; t != NULL && i < t->n; i++) {
-        if (t->list[i].partition != partition)
+        if (t->list[i].partition != partition ||
+            planned(&c->write, t->name, partition, t->list[i].epoch))
             continue;
+        ASSERT(c->write.ops_n < c->group->offsets.n);
         struct span name = copy_str(c, t->name);
         if (name.p == NULL)
             return E_NOMEM;

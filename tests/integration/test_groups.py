@@ -256,6 +256,20 @@ def test_a_topic_without_journals_never_blocks_the_rest_of_a_group(srv, topic):
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
+def test_an_offset_that_is_deleted_many_times_in_one_request_is_deleted_once(srv, topic):
+    """The operations are counted by what is stored, whatever the request repeats."""
+    fill(srv, topic)
+    g = Raw(srv.kafka, topic)
+    assert g.commit(topic, 0, 7) == 0
+    for times in (2, 1000):
+        again = [{'name': topic, 'partitions': [{'partition_index': 0}] * times}] * 2
+        r = g.c.call(OFFSET_DELETE, 0, group_id=g.group, topics=again)
+        assert [len(t['partitions']) for t in r['topics']] == [times, times]
+        assert {p['error_code'] for t in r['topics'] for p in t['partitions']} == {0}
+        assert g.committed(topic, 0)['committed_offset'] == -1
+        assert g.commit(topic, 0, 8) == 0
+
+
 def test_names_that_are_no_text_are_refused_and_metrics_stay_readable(srv, topic):
     """One client's group must not make the metrics of all unreadable: they are UTF-8."""
     fill(srv, topic)
