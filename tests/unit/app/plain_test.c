@@ -12,8 +12,9 @@
 static void a_name_can_neither_steer_a_terminal_nor_forge_a_row(void **state)
 {
     json_t *root = json_pack("{s:[{s:s},{s:i}],s:s}", "groups", "group", "\x1b[31mred\nFAKE\x7f",
-                             "n", 3, "task", "\xc2\x9b"
-                                             "1m \xc3\xa9\t");
+                             "n", 3, "task",
+                             "\xc2\x9b"
+                             "1m \xc3\xa9\t");
     json_t *want = json_pack("{s:[{s:s},{s:i}],s:s}", "groups", "group", "?[31mred?FAKE?", "n", 3,
                              "task", "?1m \xc3\xa9?");
 
