@@ -163,7 +163,8 @@ static void run(struct jc_op *op)
     bool ended = false;
 
     pthread_mutex_lock(&s->lock);
-    bool go = step_begin(op);
+    bool mine = step_begin(op);
+    bool go = mine;
     while (go && !ended) {
         int end_err = op->end_err;
         op->dirty = false;
@@ -180,7 +181,7 @@ static void run(struct jc_op *op)
         ended = end_err != 0;
         go = op->dirty && !op->canceled;
     }
-    if (!ended) /* after its end nothing is told, whoever comes */
+    if (mine && !ended) /* after its end nothing is told, whoever comes */
         op->running = false;
     pthread_mutex_unlock(&s->lock);
     gz_op_unref(op);
