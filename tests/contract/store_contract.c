@@ -1,6 +1,7 @@
 /*
  * What every store promises (journal_client/store.h). Written against jc_store_ops alone. Names,
- * offsets and order of callbacks are checked; how a store does it is not.
+ * offsets and order of callbacks are checked; how a store does it is not. One file, so that the
+ * contract is read, and run over a new store, as a whole.
  */
 #include "tests/contract/store_contract.h"
 

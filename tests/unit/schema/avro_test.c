@@ -1,7 +1,8 @@
 /*
  * Schemas and bytes of collections: the fixtures of field extraction, odd cases 41, 47, 53, 55, 57,
  * 59 and 61, names, defaults, deletions, errors with their pointers. What is written is read back
- * by avro-c, which knows nothing of how it was made, and compared as JSON text.
+ * by avro-c, which knows nothing of how it was made, and compared as JSON text. Long, since nearly
+ * all of it is fixtures: schemas, documents and what they become, which share one reader.
  */
 #include <setjmp.h>
 #include <stdarg.h>
