@@ -230,6 +230,7 @@ static struct groups_http *new_call(struct admin_rq *rq, enum groups_ask_kind ki
     arena_init(&gh->arena, ARENA_MAX);
     gh->call.end = on_end;
     gh->ask.kind = kind;
+    gh->ask.arena = &gh->arena;
     gh->ask.scope = text_param(rq, &gh->arena, "task");
     gh->ask.group =
         span_of(arena_strndup(&gh->arena, (const char *)rq->target.name.p, rq->target.name.n),
@@ -302,7 +303,6 @@ static const char *read_reset(struct admin_rq *rq, struct groups_http *gh)
         if (admin_param(&rq->target, "to", &(struct span){NULL, 0}))
             return "to and time exclude each other";
         ask->kind = GROUPS_ASK_PLAN;
-        ask->arena = a;
         return read_time(v, &gh->to_ms) ? NULL : "time is RFC 3339, or milliseconds since 1970";
     }
     if (!admin_param(&rq->target, "to", &v))

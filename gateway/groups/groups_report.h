@@ -51,7 +51,7 @@ struct groups_ask {
     bool execute;                 /* false: only tells what it would do */
     struct groups_reset_at *each; /* PLAN makes it; in the arena, as its names are */
     size_t each_n;
-    struct arena *arena; /* of who asks; PLAN alone */
+    struct arena *arena; /* of who asks; never NULL in PLAN and RESET, which copy names to it */
     /* by the groups thread */
     int status; /* as of HTTP */
     const char *fault;
