@@ -78,6 +78,7 @@ int cmd_topics(const struct cli_command *cmd, int argc, char **argv);
 int cmd_groups(const struct cli_command *cmd, int argc, char **argv);
 int cmd_connections(const struct cli_command *cmd, int argc, char **argv);
 int cmd_read(const struct cli_command *cmd, int argc, char **argv);
+int cmd_move(const struct cli_command *cmd, int argc, char **argv);
 int cmd_check(const struct cli_command *cmd, int argc, char **argv);
 int cmd_token(const struct cli_command *cmd, int argc, char **argv);
 int cmd_version(const struct cli_command *cmd, int argc, char **argv);

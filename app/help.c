@@ -35,6 +35,14 @@ const struct cli_command cli_commands[] = {
      cmd_read},
     {"check", "", "Checks the settings, and the data folder when no server holds it",
      "Takes the options of `serve`. Prints each fault; exit 1 when there is one.", cmd_check},
+    {"move", "plan|close|run|undo", "Hands a data folder's journals over to a Gazette cluster",
+     "Takes the options of `serve`; no server may hold the folder. plan shows what there is; "
+     "close\n"
+     "closes the open fragments, so that all of DIR/fragments can be copied; run makes the "
+     "journals\n"
+     "at the brokers of --store, whose fragments lie in --fragment-store, and compares them; undo\n"
+     "lets the local store serve the folder again (docs/moving-to-gazette.md).",
+     cmd_move},
     {"token", "hash", "Makes the verifier of a task's token, for the catalog",
      "Reads the token from the standard input. The verifier serves PLAIN and the SCRAM mechanism\n"
      "of its hash; nobody can log in with the verifier itself.",

@@ -1,5 +1,6 @@
 /* See publish_sink.h. */
 #include "app/publish_sink.h"
+#include "app/move.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -163,6 +164,8 @@ int publish_sink_direct(const char *data_dir, const struct publish_target *t,
             (void)snprintf(why, why_bytes, "%s", err_text(err));
         goto out;
     }
+    if ((err = move_refused(d->store, &d->mb, why, why_bytes)) < 0)
+        goto out;
     po.store = d->store;
     po.home = &d->mb;
     po.jobs = jobpool_executor(d->jobs);

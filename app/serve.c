@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "app/cli.h"
+#include "app/move.h"
 #include "app/serve_catalog.h"
 #include "app/serve_config.h"
 #include "app/serve_options.h"
@@ -173,6 +174,11 @@ static int open_store(const struct cli_command *cmd, struct server *sv)
                   sv->config.gazette.brokers != NULL ? "store" : "data folder",
                   sv->config.gazette.brokers != NULL ? sv->settings.store : sv->settings.data_dir,
                   why[0] != '\0' ? why : err_text(err));
+        return err;
+    }
+    if (sv->config.gazette.brokers == NULL &&
+        (err = move_refused(sv->store, &sv->mb, why, sizeof why)) < 0) {
+        cli_error(cmd, "%s: %s", sv->settings.data_dir, why);
         return err;
     }
     if (sv->config.gw.cluster_id == NULL) {

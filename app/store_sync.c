@@ -52,9 +52,15 @@ static void on_done(void *arg, int err)
 
 int store_sync_kv_set(struct jc_store *s, struct mailbox *mb, const char *key, struct span value)
 {
-    struct wait w = {.ended = false};
     struct jc_kv kv = {.key = key, .value = value};
-    int err = s->ops->kv_set(s, &kv, 1, &mb->ex, on_done, &w);
+
+    return store_sync_kv_put(s, mb, &kv, 1);
+}
+
+int store_sync_kv_put(struct jc_store *s, struct mailbox *mb, const struct jc_kv *kv, size_t n)
+{
+    struct wait w = {.ended = false};
+    int err = s->ops->kv_set(s, kv, n, &mb->ex, on_done, &w);
 
     return err == 0 ? wait_for(mb, &w) : err;
 }
@@ -71,6 +77,12 @@ static void on_snapshot(void *arg, const struct jc_listing *snapshot)
 
 int store_sync_list(struct jc_store *s, struct mailbox *mb, const struct jc_listing **out)
 {
+    return store_sync_list_within(s, mb, -1, out);
+}
+
+int store_sync_list_within(struct jc_store *s, struct mailbox *mb, int timeout_ms,
+                           const struct jc_listing **out)
+{
     struct wait w = {.ended = false};
     struct jc_selector all = {.matches = NULL, .n = 0};
     struct jc_watcher watcher = {
@@ -79,8 +91,16 @@ int store_sync_list(struct jc_store *s, struct mailbox *mb, const struct jc_list
     int err = s->ops->watch(s, &all, &watcher, &op);
 
     *out = NULL;
-    if (err < 0 || (err = wait_for(mb, &w)) < 0)
+    if (err < 0)
         return err;
+    while (!w.ended) {
+        if (mailbox_wait(mb, timeout_ms) > 0)
+            continue;
+        s->ops->cancel(op);
+        return E_TIMEOUT;
+    }
+    if (w.err < 0)
+        return w.err;
     s->ops->cancel(op);
     *out = w.listing;
     return 0;

@@ -12,8 +12,13 @@ MUST_USE int store_sync_kv_get(struct jc_store *s, struct mailbox *mb, const cha
                                struct blob **out);
 MUST_USE int store_sync_kv_set(struct jc_store *s, struct mailbox *mb, const char *key,
                                struct span value);
+MUST_USE int store_sync_kv_put(struct jc_store *s, struct mailbox *mb, const struct jc_kv *kv,
+                               size_t n);
 /* All journals; the caller owns a reference. */
 MUST_USE int store_sync_list(struct jc_store *s, struct mailbox *mb, const struct jc_listing **out);
+/* E_TIMEOUT: a store of brokers says nothing before one of them answered. */
+MUST_USE int store_sync_list_within(struct jc_store *s, struct mailbox *mb, int timeout_ms,
+                                    const struct jc_listing **out);
 MUST_USE int store_sync_heads(struct jc_store *s, struct mailbox *mb, const struct jc_journal *j,
                               struct jc_heads *out);
 /* Free with jc_block_fini. */

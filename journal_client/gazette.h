@@ -49,3 +49,12 @@ bool jc_gazette_url(const char *url, const char **brokers, bool *tls);
 
 /* Bytes of fragments read since the process began: where they lie, and through brokers. */
 void jc_gazette_read_stats(uint64_t *direct, uint64_t *brokered);
+
+/* Takes over a journal whose bytes another store of ours wrote to the place that its fragments are
+ * read from: waits until the broker's head is heads->write_head, sets it there, and keeps heads as
+ * the floor of this gateway (durable once a later kv_set was answered, or the store closed). Before
+ * anything else asks for the journal, else E_BUSY. E_CONFLICT: the broker sees another end (within
+ * 30 s, when it is a lower one). Do not close the store before done. */
+MUST_USE int jc_gazette_adopt(struct jc_store *s, const struct jc_journal *j,
+                              const struct jc_heads *heads, struct executor *ex, jc_done_fn *done,
+                              void *arg);
