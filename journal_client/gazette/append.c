@@ -228,7 +228,7 @@ static void on_append_end(void *arg, const struct gz_end *end)
         moved(t);
     else if (t->status == GZ_NOT_ALLOWED)
         finish(t, E_DENIED);
-    else if (t->status == GZ_JOURNAL_NOT_FOUND && journal_of(t)->deleted)
+    else if (t->status == GZ_JOURNAL_NOT_FOUND && journal_of(t)->hub.deleted)
         finish(t, E_NOTFOUND);
     else
         again(t, E_AGAIN); /* 12 as well: its head is reset first */
@@ -430,7 +430,7 @@ static void step(struct gz_txn *t)
         return;
     }
     for (size_t i = t->at; i < txn->parts_n; i++) {
-        if (gz_of(txn->parts[i].journal)->deleted) {
+        if (gz_of(txn->parts[i].journal)->hub.deleted) {
             finish(t, E_NOTFOUND);
             return;
         }
@@ -549,11 +549,11 @@ int gz_append(struct jc_store *store, struct jc_txn *txn, struct executor *ex, j
             t->err = E_INVALID;
     }
     t->task.run = run_home;
-    pthread_mutex_lock(&s->lock);
-    err = s->closing ? E_CLOSED : 0;
+    pthread_mutex_lock(&s->hub.lock);
+    err = s->hub.closing ? E_CLOSED : 0;
     if (err == 0)
         mailbox_post(&s->mb, &t->task);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     if (err < 0) {
         gz_store_unref(s);
         mem_free(t);

@@ -148,7 +148,7 @@ static Gz__JournalSpec *new_spec(const struct gz_store *s, const char *name)
 /* The spec to send: freed with gz__journal_spec__free_unpacked. */
 static int merge(const struct gz_store *s, const struct jc_spec *want, Gz__JournalSpec **out)
 {
-    const struct jc_journal *old = jc_listing_find(s->listing, span_str(want->name));
+    const struct jc_journal *old = jc_listing_find(s->hub.listing, span_str(want->name));
     struct jc_spec none = {0};
     const struct jc_spec *was = old == NULL ? &none : &old->spec;
     Gz__JournalSpec *spec =
@@ -218,7 +218,7 @@ static void on_end(void *arg, const struct gz_end *end)
         finish(a, E_CONFLICT);
     } else if (a->status != GZ_OK) {
         finish(a, a->status == GZ_JOURNAL_NOT_FOUND ? E_NOTFOUND : E_IO);
-    } else if (a->s->listing->revision >= a->revision) {
+    } else if (a->s->hub.listing->revision >= a->revision) {
         finish(a, 0);
     } else if ((a->timer = evtimer_new(a->s->evb, on_timer, a)) == NULL) {
         finish(a, E_NOMEM);
@@ -239,7 +239,7 @@ static int fill(struct gz_apply *a, Gz__Change *rows, Gz__Change **list)
             return err;
         if (c->upsert != NULL)
             continue;
-        if (jc_listing_find(a->s->listing, span_str(c->delete_name)) == NULL)
+        if (jc_listing_find(a->s->hub.listing, span_str(c->delete_name)) == NULL)
             return E_NOTFOUND;
         rows[i].delete_ = c->delete_name;
     }
@@ -280,7 +280,7 @@ static void run_home(struct task *t)
         finish(a, E_CLOSED);
     else if (a->err < 0)
         finish(a, a->err);
-    else if (a->s->listing != NULL)
+    else if (a->s->hub.listing != NULL)
         send_it(a);
 }
 
@@ -370,11 +370,11 @@ int gz_apply(struct jc_store *store, const struct jc_change *c, size_t n, struct
     if (a->err == 0 && (err = copy(a, c, n)) < 0)
         goto out;
     a->task.run = run_home;
-    pthread_mutex_lock(&s->lock);
-    err = s->closing ? E_CLOSED : 0;
+    pthread_mutex_lock(&s->hub.lock);
+    err = s->hub.closing ? E_CLOSED : 0;
     if (err == 0)
         mailbox_post(&s->mb, &a->task);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     if (err == 0)
         return 0;
 out:

@@ -22,6 +22,7 @@
 #include "base/writer.h"
 #include "journal_client/gazette.h"
 #include "journal_client/gazette/grpc.h"
+#include "journal_client/hub.h"
 #include "journal_client/txn_clock.h"
 #include <gazette_proto/broker.pb-c.h>
 
@@ -190,8 +191,6 @@ MUST_USE int gz_inflate_end(struct gz_inflate *z);
 void gz_inflate_free(struct gz_inflate *z);
 
 /* --- journals (journal.c, tail.c) --- */
-TAILQ_HEAD(gz_op_list, jc_op);
-
 struct gz_tail_blob {
     STAILQ_ENTRY(gz_tail_blob) link;
     int64_t at;
@@ -209,16 +208,10 @@ enum gz_journal_state {
 #define GZ_HINTS 8
 
 struct gz_journal {
-    atomic_uint refs;
-    struct gz_store *store; /* counted */
+    struct jc_hub_journal hub; /* first */
+    struct gz_store *store;    /* the hub, with its type */
     char *name;
     int64_t create_revision;
-    /* lock: store */
-    bool deleted;
-    bool ready; /* heads are known */
-    struct jc_heads heads;
-    struct gz_op_list followers;
-    struct gz_op_list waiters; /* reads at the head */
     /* home */
     struct blob *spec; /* JournalSpec as it came, nothing lost */
     int64_t mod_revision;
@@ -231,7 +224,7 @@ struct gz_journal {
     bool floor_known;
     bool dirty; /* heads to be kept */
     STAILQ_ENTRY(gz_journal) dirty_link;
-    struct gz_op_list starting; /* operations that wait until it is ready */
+    struct jc_op_list starting; /* by step_link: operations that wait until it is ready */
     struct gz_frags frags;
     struct gz_frags_call *frags_call;
     struct event *timer; /* the next step of starting or of the tail */
@@ -252,7 +245,7 @@ struct gz_journal {
     bool searching, scanning;
     struct gz_run *runs; /* scanned before the tail, by rising begin */
     size_t runs_n, runs_cap;
-    struct gz_op_list scanners; /* seeks that wait for a scan */
+    struct jc_op_list scanners; /* by step_link: seeks that wait for a scan */
     struct {
         int64_t block, begin;
     } hints[GZ_HINTS]; /* where the first document of a block begins, as block reads found it */
@@ -290,131 +283,37 @@ void gz_tail_stop(struct gz_journal *j);
 void gz_floor_save(struct gz_journal *j);
 void gz_floors_write(struct gz_store *s);
 
-/* --- operations (op.c) --- */
-enum gz_op_kind { GZ_OP_WATCH, GZ_OP_FOLLOW, GZ_OP_READ, GZ_OP_BLOCK, GZ_OP_SEEK, GZ_OP_FRAGS };
+void gz_journal_free(struct jc_hub_journal *journal); /* jc_hub_ops */
 
-struct gz_piece {
-    int64_t at;
-    struct blob *bytes;
-};
-
-struct jc_op {
-    atomic_uint refs;
-    enum gz_op_kind kind;
-    struct gz_store *store; /* counted */
-    struct gz_journal *j;   /* counted; NULL for watch */
-    struct executor *ex;
-    struct task task;  /* one step is under way at most, toward ex or home */
-    struct task task2; /* watch, follow: the other one (watch.c) */
-    struct task wake;  /* follow: to home */
-    /* lock: store */
-    bool canceled;
-    bool linked; /* in watchers, followers or waiters */
-    bool timed;
-    bool pending, second, running, dirty; /* watch, follow */
-    bool retry;                           /* watch: a snapshot failed for want of memory */
-    int end_err;
-    TAILQ_ENTRY(jc_op) link;
-    TAILQ_ENTRY(jc_op) timed_link;
-    /* home */
-    int err;
-    TAILQ_ENTRY(jc_op) home_link; /* starting, scanners */
+/* --- operations --- */
+static inline struct gz_journal *gz_op_journal(const struct jc_op *op)
+{
+    return (struct gz_journal *)op->j;
+}
+/* Starts a new operation: ready runs at home, with a step's reference, when the journal is ready,
+ * or gone (op->err is set then). An error frees op. */
+MUST_USE int gz_op_start(struct jc_op *op, void (*ready)(struct jc_op *op), struct jc_op **out);
+/* Home: the same for an operation whose first step runs already. */
+void gz_op_when_ready(struct jc_op *op, void (*ready)(struct jc_op *op));
+/* Home: those of a list, which becomes empty, by their `ready`. */
+void gz_ops_ready(struct jc_op_list *list, int err);
+/* read.c; jc_hub_ops */
+void gz_read_begin(struct jc_read *r);
+void gz_read_fetch(struct jc_read *r, int64_t stop);
+struct gz_read {
+    struct jc_read read; /* first */
     struct gz_range range;
-    union {
-        struct {
-            struct jc_watcher cb;
-            struct jc_selector *sel;
-            const struct jc_listing *last;
-        } watch;
-        struct jc_follower follow;
-        struct {
-            struct jc_reader cb;
-            int64_t pos, end, deadline_ms;
-            bool block;
-            size_t chunk;
-            struct blob *bytes;
-            int64_t at;
-            struct jc_heads heads;
-        } read;
-        struct {
-            int64_t block, from;
-            jc_block_fn *done;
-            void *arg;
-            struct jc_block out;
-            struct gz_piece *v; /* by rising offset */
-            size_t n, cap;
-            int64_t low, high; /* what is asked */
-            int64_t p0;        /* documents that end at or behind it */
-            int64_t back;      /* so far back for the document's begin */
-            bool exact;        /* low is a document's begin */
-            size_t front;      /* pieces that the running backward read brought */
-            int64_t until;     /* where the running read ends */
-        } block;
-        struct {
-            struct jc_seek_req rq;
-            jc_seek_fn *done;
-            void *arg;
-            int64_t block;
-            int64_t tried; /* begin + 1 of the last range that was scanned for it */
-        } seek;
-        struct {
-            jc_fragments_fn *done;
-            void *arg;
-            struct jc_fragment *list;
-            size_t n;
-            struct gz_frags_call *call;
-        } frags;
-    } u;
 };
-
-MUST_USE int gz_op_new(struct gz_store *s, enum gz_op_kind kind, const struct jc_journal *j,
-                       struct executor *ex, struct jc_op **out);
-void gz_op_unref(struct jc_op *op);
-/* Takes a reference for the step and runs it at home. E_CLOSED (no reference taken). */
-MUST_USE int gz_op_home(struct jc_op *op, void (*run)(struct task *t));
-/* Posts run to the op's executor, the step's reference goes along; nothing is posted, and the
- * reference dropped, when it was cancelled. */
-void gz_op_answer(struct jc_op *op, void (*run)(struct task *t));
-/* In a task on the executor: true = run the callback. */
-bool gz_op_enter(struct jc_op *op);
-bool gz_op_canceled(struct jc_op *op);
-struct jc_op *gz_op_of(struct task *t);
-void gz_op_cancel(struct jc_op *op);
-/* Home: runs step now when the journal is ready, else when it is (or gone: op->err is set then). */
-void gz_op_when_ready(struct jc_op *op);
-void gz_op_ready(struct jc_op *op); /* what gz_op_when_ready calls: by kind */
-
-/* watch.c; under the store lock */
-void gz_notify(struct jc_op *op);
-void gz_notify_followers(struct gz_journal *j);
-void gz_end_followers(struct gz_journal *j, int err);
-void gz_end_watchers(struct gz_store *s, int err);
-void gz_retry_watchers(struct gz_store *s);
-int gz_watch(struct jc_store *s, const struct jc_selector *sel, const struct jc_watcher *w,
-             struct jc_op **out);
-int gz_follow(struct jc_store *s, const struct jc_journal *j, const struct jc_follower *f,
-              struct jc_op **out);
-/* read.c */
-int gz_read(struct jc_store *s, const struct jc_read_opts *o, const struct jc_reader *r,
-            struct jc_op **out);
-void gz_read_ready(struct jc_op *op);
-/* Under the store lock. */
-void gz_wake_waiters(struct gz_journal *j, int err);
-/* Home: ends what is late; returns ms until the next deadline, -1 none. */
-int64_t gz_read_deadlines(struct gz_store *s);
+void gz_followed(struct jc_news *n);
 /* block.c */
 int gz_read_block(struct jc_store *s, const struct jc_block_req *r, struct executor *ex,
                   jc_block_fn *done, void *arg, struct jc_op **out);
-void gz_block_ready(struct jc_op *op);
-void gz_block_drop(struct jc_op *op);
 /* seek.c */
 int gz_seek(struct jc_store *s, const struct jc_seek_req *r, struct executor *ex, jc_seek_fn *done,
             void *arg, struct jc_op **out);
-void gz_seek_ready(struct jc_op *op);
 /* ops_frags.c */
 int gz_fragments(struct jc_store *s, const struct jc_journal *j, struct executor *ex,
                  jc_fragments_fn *done, void *arg);
-void gz_fragments_ready(struct jc_op *op);
 
 /* --- listing (list.c); home --- */
 struct gz_list;
@@ -444,9 +343,7 @@ void gz_apply_end(struct gz_store *s, int err);
 
 /* --- the store --- */
 struct gz_store {
-    struct jc_store base; /* first */
-    atomic_uint refs;
-    const struct clock *clock;
+    struct jc_hub hub; /* first */
     struct gz_probe probe;
     char *data_dir, *file_root, *scratch_dir;
     char *fragment_store;
@@ -457,12 +354,6 @@ struct gz_store {
     struct jobpool *io;
     pthread_t thread;
     bool thread_runs;
-
-    pthread_mutex_t lock;
-    bool closing; /* no new operations */
-    bool ended;   /* the home thread takes no more tasks */
-    const struct jc_listing *listing;
-    struct gz_op_list watchers, timed;
 
     /* home */
     struct event_base *evb;

@@ -22,11 +22,8 @@ int gz_journal_new(struct gz_store *s, const char *name, int64_t create_revision
     *out = NULL;
     if (j == NULL)
         return E_NOMEM;
-    atomic_init(&j->refs, 1);
     j->create_revision = create_revision;
     j->append_head = -1;
-    TAILQ_INIT(&j->followers);
-    TAILQ_INIT(&j->waiters);
     TAILQ_INIT(&j->starting);
     TAILQ_INIT(&j->scanners);
     STAILQ_INIT(&j->ring);
@@ -38,25 +35,28 @@ int gz_journal_new(struct gz_store *s, const char *name, int64_t create_revision
         mem_free(j);
         return E_NOMEM;
     }
-    j->store = gz_store_ref(s);
+    jc_hub_journal_init(&j->hub, &s->hub);
+    j->store = s;
     *out = j;
     return 0;
 }
 
 struct gz_journal *gz_journal_ref(struct gz_journal *j)
 {
-    atomic_fetch_add_explicit(&j->refs, 1, memory_order_relaxed);
+    jc_hub_journal_ref(&j->hub);
     return j;
 }
 
-/* Any thread: all that belongs to home was given back by gz_journal_gone. */
 void gz_journal_unref(void *journal)
 {
-    struct gz_journal *j = journal;
-    struct gz_store *s = j->store;
+    jc_hub_journal_unref(journal);
+}
 
-    if (atomic_fetch_sub_explicit(&j->refs, 1, memory_order_acq_rel) != 1)
-        return;
+/* Any thread: all that belongs to home was given back by gz_journal_gone. */
+void gz_journal_free(struct jc_hub_journal *journal)
+{
+    struct gz_journal *j = (struct gz_journal *)journal;
+
     if (j->timer != NULL)
         event_free(j->timer);
     blob_unref(j->spec);
@@ -64,7 +64,6 @@ void gz_journal_unref(void *journal)
     mem_free(j->endpoint);
     mem_free(j->name);
     mem_free(j);
-    gz_store_unref(s);
 }
 
 /* --- heads --- */
@@ -86,7 +85,7 @@ static void merge_sum(struct jc_heads *h, const struct gz_sum *sum)
 /* What is known, as heads that never go back. */
 static struct jc_heads compute(const struct gz_journal *j)
 {
-    struct jc_heads h = j->heads;
+    struct jc_heads h = j->hub.heads;
 
     raise(&h.content_end, j->floor.content_end);
     raise(&h.write_head, j->floor.write_head);
@@ -117,36 +116,26 @@ static struct jc_heads compute(const struct gz_journal *j)
     return h;
 }
 
-static void run_ready(struct gz_journal *j)
-{
-    struct jc_op *op;
-
-    while ((op = TAILQ_FIRST(&j->starting)) != NULL) {
-        TAILQ_REMOVE(&j->starting, op, home_link);
-        gz_op_ready(op);
-    }
-}
-
 void gz_journal_publish(struct gz_journal *j)
 {
     struct gz_store *s = j->store;
     struct jc_heads h = compute(j);
-    bool was_ready = j->ready;
+    bool was_ready = j->hub.ready;
 
     if (!was_ready && h.write_head < j->min_head)
         return; /* our own append is still to be seen */
-    if (was_ready && memcmp(&h, &j->heads, sizeof h) == 0)
+    if (was_ready && memcmp(&h, &j->hub.heads, sizeof h) == 0)
         return;
-    pthread_mutex_lock(&s->lock);
-    j->heads = h;
-    j->ready = true;
-    gz_notify_followers(j);
-    gz_wake_waiters(j, 0);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
+    j->hub.heads = h;
+    j->hub.ready = true;
+    jc_notify_followers(&j->hub);
+    jc_wake_waiters(&j->hub, 0);
+    pthread_mutex_unlock(&s->hub.lock);
     gz_floor_save(j);
     jc_txn_clock_observe(&s->txn_clock, h.max_clock);
     if (!was_ready)
-        run_ready(j);
+        gz_ops_ready(&j->starting, 0);
 }
 
 /* --- start --- */
@@ -317,7 +306,7 @@ static void start(struct gz_journal *j)
 
 void gz_journal_wake(struct gz_journal *j)
 {
-    if (j->state != GZ_J_IDLE || j->deleted)
+    if (j->state != GZ_J_IDLE || j->hub.deleted)
         return;
     j->state = GZ_J_STARTING;
     j->attempt = 0;
@@ -393,9 +382,7 @@ void gz_journal_listed(struct gz_journal *j, const Gz__ListedJournal *l, struct 
 void gz_journal_gone(struct gz_journal *j, int err)
 {
     struct gz_store *s = j->store;
-    struct gz_op_list starting = TAILQ_HEAD_INITIALIZER(starting);
     struct gz_tail_blob *b;
-    struct jc_op *op;
 
     gz_search_stop(j);
     gz_tail_stop(j);
@@ -404,18 +391,13 @@ void gz_journal_gone(struct gz_journal *j, int err)
     j->frags_call = NULL;
     event_del(j->timer);
     j->state = GZ_J_DELETED;
-    pthread_mutex_lock(&s->lock);
-    j->deleted = true;
-    gz_end_followers(j, err);
-    gz_wake_waiters(j, err);
-    pthread_mutex_unlock(&s->lock);
-    TAILQ_CONCAT(&starting, &j->starting, home_link);
-    TAILQ_CONCAT(&starting, &j->scanners, home_link);
-    while ((op = TAILQ_FIRST(&starting)) != NULL) {
-        TAILQ_REMOVE(&starting, op, home_link);
-        op->err = err;
-        gz_op_ready(op);
-    }
+    pthread_mutex_lock(&s->hub.lock);
+    j->hub.deleted = true;
+    jc_end_followers(&j->hub, err);
+    jc_wake_waiters(&j->hub, err);
+    pthread_mutex_unlock(&s->hub.lock);
+    gz_ops_ready(&j->starting, err);
+    gz_ops_ready(&j->scanners, err);
     while ((b = STAILQ_FIRST(&j->ring)) != NULL) {
         STAILQ_REMOVE_HEAD(&j->ring, link);
         blob_unref(b->bytes);
@@ -466,7 +448,7 @@ static void on_written(void *arg, int err)
 
 static void write_one(struct gz_store *s, const struct gz_journal *j)
 {
-    const struct jc_heads *h = &j->heads;
+    const struct jc_heads *h = &j->hub.heads;
     struct floor_write *w = mem_zalloc(sizeof *w);
     int err = E_NOMEM;
 

@@ -70,7 +70,7 @@ static int journal_of(const Gz__ListedJournal *l, struct gz_journal *j,
 static int row(struct gz_store *s, const Gz__ListedJournal *l, const struct jc_journal **out)
 {
     const struct jc_journal *old =
-        s->listing == NULL ? NULL : jc_listing_find(s->listing, span_str(l->spec->name));
+        s->hub.listing == NULL ? NULL : jc_listing_find(s->hub.listing, span_str(l->spec->name));
     struct gz_journal *j = NULL;
     int err = 0;
 
@@ -116,7 +116,7 @@ static int install(struct gz_list *l)
 {
     struct gz_store *s = l->s;
     const struct jc_journal **items = NULL;
-    const struct jc_listing *now = NULL, *old = s->listing;
+    const struct jc_listing *now = NULL, *old = s->hub.listing;
     size_t all = 0, n = 0;
     int err = 0;
 
@@ -136,14 +136,10 @@ static int install(struct gz_list *l)
         err = jc_listing_new(l->revision, items, n, &now);
     }
     if (err == 0) {
-        pthread_mutex_lock(&s->lock);
-        struct jc_op *op;
-        s->listing = now;
-        TAILQ_FOREACH(op, &s->watchers, link)
-        {
-            gz_notify(op);
-        }
-        pthread_mutex_unlock(&s->lock);
+        pthread_mutex_lock(&s->hub.lock);
+        s->hub.listing = now;
+        jc_notify_watchers(&s->hub);
+        pthread_mutex_unlock(&s->hub.lock);
         end_missing(old, now);
         jc_listing_unref(old);
         gz_apply_listed(s, l->revision);

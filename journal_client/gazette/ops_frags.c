@@ -3,18 +3,28 @@
 #include "journal_client/gazette/gazette_int.h"
 #include "journal_client/uuid.h"
 
+struct frags_op {
+    struct jc_op op; /* first */
+    jc_fragments_fn *done;
+    void *arg;
+    struct jc_fragment *list;
+    size_t n;
+    struct gz_frags_call *call;
+};
+
 static void run_done(struct task *t)
 {
-    struct jc_op *op = gz_op_of(t);
+    struct jc_op *op = jc_op_of(t);
+    const struct frags_op *fo = (const struct frags_op *)op;
 
-    op->u.frags.done(op->u.frags.arg, op->err, op->u.frags.list, op->u.frags.n);
-    gz_op_unref(op);
+    fo->done(fo->arg, op->err, fo->list, fo->n);
+    jc_op_unref(op);
 }
 
-static void finish(struct jc_op *op, int err)
+static void finish(struct frags_op *fo, int err)
 {
-    op->err = err;
-    gz_op_answer(op, run_done);
+    fo->op.err = err;
+    jc_op_answer(&fo->op, run_done);
 }
 
 static struct jc_fragment tell(const struct gz_journal *j, const struct gz_frag *f)
@@ -31,7 +41,7 @@ static struct jc_fragment tell(const struct gz_journal *j, const struct gz_frag 
         if (out.content_end <= f->begin)
             out.content_end = 0;
     } else { /* may hold any */
-        out.max_clock = j->heads.max_clock;
+        out.max_clock = j->hub.heads.max_clock;
         out.content_end = f->end;
     }
     if (!out.open)
@@ -41,40 +51,42 @@ static struct jc_fragment tell(const struct gz_journal *j, const struct gz_frag 
 
 static void on_list(void *arg, int err, int status, struct gz_frags *list)
 {
-    struct jc_op *op = arg;
+    struct frags_op *fo = arg;
 
-    op->u.frags.call = NULL;
+    fo->call = NULL;
     if (err == 0 && status == GZ_JOURNAL_NOT_FOUND)
         err = E_NOTFOUND;
     else if (err == 0 && status != GZ_OK && status != GZ_SUSPENDED)
         err = E_AGAIN;
     if (err == 0 && list->n > 0) {
-        op->u.frags.list = mem_array(list->n, sizeof op->u.frags.list[0]);
-        if (op->u.frags.list == NULL)
+        fo->list = mem_array(list->n, sizeof fo->list[0]);
+        if (fo->list == NULL)
             err = E_NOMEM;
         for (size_t i = 0; i < list->n && err == 0; i++)
-            op->u.frags.list[op->u.frags.n++] = tell(op->j, &list->v[i]);
+            fo->list[fo->n++] = tell(gz_op_journal(&fo->op), &list->v[i]);
     }
-    finish(op, err);
+    finish(fo, err);
 }
 
-void gz_fragments_ready(struct jc_op *op)
+static void ready(struct jc_op *op)
 {
+    struct frags_op *fo = (struct frags_op *)op;
+    struct gz_journal *j = gz_op_journal(op);
     int err = op->err;
 
-    if (err == 0 && op->j->state == GZ_J_SUSPENDED) {
-        finish(op, 0);
+    if (err == 0 && j->state == GZ_J_SUSPENDED) {
+        finish(fo, 0);
         return;
     }
     if (err == 0)
-        err = gz_frags_ask(op->j, on_list, op, &op->u.frags.call);
+        err = gz_frags_ask(j, on_list, fo, &fo->call);
     if (err < 0)
-        finish(op, err);
+        finish(fo, err);
 }
 
-static void run_start(struct task *t)
+static void fini(struct jc_op *op)
 {
-    gz_op_when_ready(gz_op_of(t));
+    mem_free(((struct frags_op *)op)->list);
 }
 
 int gz_fragments(struct jc_store *store, const struct jc_journal *j, struct executor *ex,
@@ -83,11 +95,11 @@ int gz_fragments(struct jc_store *store, const struct jc_journal *j, struct exec
     struct jc_op *op;
     int err;
 
-    if ((err = gz_op_new(gz_store_of(store), GZ_OP_FRAGS, j, ex, &op)) < 0)
+    if ((err = jc_op_new(jc_hub_of(store), sizeof(struct frags_op), j, ex, fini, &op)) < 0)
         return err;
-    op->u.frags.done = done;
-    op->u.frags.arg = arg;
-    err = gz_op_home(op, run_start);
-    gz_op_unref(op); /* nobody holds a handle: the step's reference carries it */
+    ((struct frags_op *)op)->done = done;
+    ((struct frags_op *)op)->arg = arg;
+    if ((err = gz_op_start(op, ready, &op)) == 0)
+        jc_op_unref(op); /* nobody holds a handle: the step's reference carries it */
     return err;
 }

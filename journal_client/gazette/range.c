@@ -230,7 +230,7 @@ static void step(struct gz_range *r)
     struct gz_journal *j = r->j;
     int64_t stop;
 
-    if (r->canceled || j->deleted || r->s->stopping) {
+    if (r->canceled || j->hub.deleted || r->s->stopping) {
         end(r, r->canceled ? E_CANCELED : r->s->stopping ? E_CLOSED : E_NOTFOUND);
         return;
     }

@@ -128,19 +128,6 @@ void gz_search_start(struct gz_journal *j)
     window(j);
 }
 
-static void end_scanners(struct gz_journal *j, int err)
-{
-    struct gz_op_list ops = TAILQ_HEAD_INITIALIZER(ops);
-    struct jc_op *op;
-
-    TAILQ_CONCAT(&ops, &j->scanners, home_link);
-    while ((op = TAILQ_FIRST(&ops)) != NULL) {
-        TAILQ_REMOVE(&ops, op, home_link);
-        op->err = err;
-        gz_op_ready(op);
-    }
-}
-
 void gz_search_stop(struct gz_journal *j)
 {
     if (!j->searching && !j->scanning)
@@ -149,7 +136,7 @@ void gz_search_stop(struct gz_journal *j)
     gz_feed_fini(&j->search);
     j->search = (struct gz_feed){0};
     gz_range_cancel(&j->range);
-    end_scanners(j, j->deleted ? E_NOTFOUND : E_AGAIN);
+    gz_ops_ready(&j->scanners, j->hub.deleted ? E_NOTFOUND : E_AGAIN);
 }
 
 /* --- scans --- */
@@ -191,7 +178,7 @@ static void scan_over(struct gz_journal *j, int err)
     gz_feed_fini(&j->search);
     j->search = (struct gz_feed){0};
     j->scanning = false;
-    end_scanners(j, err);
+    gz_ops_ready(&j->scanners, err);
 }
 
 static void on_scan_piece(struct gz_range *r, int err)

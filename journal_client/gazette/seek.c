@@ -11,6 +11,15 @@
 #define SCAN_BYTES (INT64_C(64) << 20) /* at once, before others have their turn */
 #define BACK_BYTES (INT64_C(1) << 20)  /* a document's begin is looked for so far back */
 
+struct seek_op {
+    struct jc_op op; /* first */
+    struct jc_seek_req rq;
+    jc_seek_fn *done;
+    void *arg;
+    int64_t block;
+    int64_t tried; /* begin + 1 of the last range that was scanned for it */
+};
+
 struct seeker {
     const struct jc_seek_req *rq;
     int64_t low, high; /* blocks, inclusive */
@@ -27,20 +36,21 @@ struct gap {
 
 static void run_done(struct task *t)
 {
-    struct jc_op *op = gz_op_of(t);
+    struct jc_op *op = jc_op_of(t);
+    const struct seek_op *so = (const struct seek_op *)op;
 
-    if (gz_op_enter(op)) {
-        op->u.seek.done(op->u.seek.arg, op->err, op->u.seek.block);
-        gz_op_unref(op);
+    if (jc_op_enter(op)) {
+        so->done(so->arg, op->err, so->block);
+        jc_op_unref(op);
     }
-    gz_op_unref(op);
+    jc_op_unref(op);
 }
 
-static void finish(struct jc_op *op, int err, int64_t block)
+static void finish(struct seek_op *so, int err, int64_t block)
 {
-    op->err = err;
-    op->u.seek.block = err == 0 ? block : -1;
-    gz_op_answer(op, run_done);
+    so->op.err = err;
+    so->block = err == 0 ? block : -1;
+    jc_op_answer(&so->op, run_done);
 }
 
 static int64_t capped_ms(const struct seeker *sk, uint64_t clock)
@@ -117,9 +127,9 @@ static bool gap_in(const struct gz_journal *j, const struct seeker *sk, int64_t 
 /* The next range to scan before the answer is sure. */
 static bool next_gap(const struct gz_journal *j, struct seeker *sk, struct gap *out)
 {
-    int64_t pos = sk->rq->offset, head = j->heads.write_head;
+    int64_t pos = sk->rq->offset, head = j->hub.heads.write_head;
     int64_t end = sk->rq->end_offset < head ? sk->rq->end_offset : head;
-    bool aligned = pos <= j->heads.first, found = false;
+    bool aligned = pos <= j->hub.heads.first, found = false;
     struct gap g;
 
     for (size_t i = 0; pos < end; i++) {
@@ -145,10 +155,10 @@ static bool next_gap(const struct gz_journal *j, struct seeker *sk, struct gap *
 }
 
 /* Takes the reference of a step. */
-static void step(struct jc_op *op)
+static void step(struct seek_op *so)
 {
-    struct gz_journal *j = op->j;
-    const struct jc_seek_req *rq = &op->u.seek.rq;
+    struct gz_journal *j = gz_op_journal(&so->op);
+    const struct jc_seek_req *rq = &so->rq;
     struct seeker sk = {.rq = rq,
                         .low = rq->offset / JC_BLOCK_BYTES,
                         .high = (rq->end_offset - 1) / JC_BLOCK_BYTES,
@@ -157,7 +167,7 @@ static void step(struct jc_op *op)
     struct gap g;
 
     if (j->scanning) {
-        TAILQ_INSERT_TAIL(&j->scanners, op, home_link);
+        TAILQ_INSERT_TAIL(&j->scanners, &so->op, step_link);
         return;
     }
     for (size_t i = 0; rq->mode == JC_SEEK_MAX && run_at(j, i) != NULL; i++) {
@@ -166,45 +176,35 @@ static void step(struct jc_op *op)
     }
     if (j->state == GZ_J_TAIL && next_gap(j, &sk, &g)) {
         int64_t from = g.begin, to = g.end;
-        bool again = op->u.seek.tried == g.begin + 1;
-        op->u.seek.tried = g.begin + 1;
+        bool again = so->tried == g.begin + 1;
+        so->tried = g.begin + 1;
         if (!g.aligned) {
             /* Somewhere in a document: from the fragment's begin, or from a line before. */
             size_t k = gz_frags_behind(&j->frags, from);
-            int64_t floor = k < j->frags.n ? j->frags.v[k].begin : j->heads.first;
+            int64_t floor = k < j->frags.n ? j->frags.v[k].begin : j->hub.heads.first;
             g.aligned = again || from - floor <= BACK_BYTES;
             from = g.aligned ? floor : from - BACK_BYTES;
         } else if (again) { /* the last scan did not get past it */
-            finish(op, E_CORRUPT, -1);
+            finish(so, E_CORRUPT, -1);
             return;
         }
         if (to - g.begin > SCAN_BYTES)
             to = g.begin + SCAN_BYTES;
-        TAILQ_INSERT_TAIL(&j->scanners, op, home_link);
+        TAILQ_INSERT_TAIL(&j->scanners, &so->op, step_link);
         gz_scan_start(j, from, to, g.aligned);
         return;
     }
-    finish(op, sk.block < 0 ? E_NOTFOUND : 0, sk.block);
+    finish(so, sk.block < 0 ? E_NOTFOUND : 0, sk.block);
 }
 
-void gz_seek_ready(struct jc_op *op)
+static void ready(struct jc_op *op)
 {
-    if (gz_op_canceled(op))
-        gz_op_unref(op);
-    else if (op->err < 0)
-        finish(op, op->err, -1);
-    else
-        step(op);
-}
+    struct seek_op *so = (struct seek_op *)op;
 
-static void run_start(struct task *t)
-{
-    struct jc_op *op = gz_op_of(t);
-
-    if (gz_op_canceled(op))
-        gz_op_unref(op);
+    if (op->err < 0)
+        finish(so, op->err, -1);
     else
-        gz_op_when_ready(op);
+        step(so);
 }
 
 int gz_seek(struct jc_store *store, const struct jc_seek_req *r, struct executor *ex,
@@ -216,16 +216,12 @@ int gz_seek(struct jc_store *store, const struct jc_seek_req *r, struct executor
     *out = NULL;
     if (r->offset < 0 || r->end_offset <= r->offset)
         return E_INVALID;
-    if ((err = gz_op_new(gz_store_of(store), GZ_OP_SEEK, r->journal, ex, &op)) < 0)
+    if ((err = jc_op_new(jc_hub_of(store), sizeof(struct seek_op), r->journal, ex, NULL, &op)) < 0)
         return err;
-    op->u.seek.rq = *r;
-    op->u.seek.rq.journal = NULL; /* borrowed for the call only */
-    op->u.seek.done = done;
-    op->u.seek.arg = arg;
-    *out = op;
-    if ((err = gz_op_home(op, run_start)) < 0) {
-        *out = NULL;
-        gz_op_unref(op);
-    }
-    return err;
+    struct seek_op *so = (struct seek_op *)op;
+    so->rq = *r;
+    so->rq.journal = NULL; /* borrowed for the call only */
+    so->done = done;
+    so->arg = arg;
+    return gz_op_start(op, ready, out);
 }

@@ -48,7 +48,7 @@ bool jc_gazette_url(const char *url, const char **brokers, bool *tls)
 
 int64_t gz_mono_ms(const struct gz_store *s)
 {
-    return clock_mono_ms(s->clock);
+    return clock_mono_ms(s->hub.clock);
 }
 
 void gz_arm(struct event *timer, int64_t ms)
@@ -68,14 +68,19 @@ void gz_later(struct gz_store *s, struct task *t, void (*run)(struct task *t))
 
 struct gz_store *gz_store_ref(struct gz_store *s)
 {
-    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+    jc_hub_ref(&s->hub);
     return s;
 }
 
 void gz_store_unref(struct gz_store *s)
 {
-    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
-        return;
+    jc_hub_unref(&s->hub);
+}
+
+static void gz_free(struct jc_hub *h)
+{
+    struct gz_store *s = (struct gz_store *)h;
+
     if (s->auth_key != NULL)
         mem_wipe(s->auth_key, s->auth_key_n);
     mem_free(s->auth_key);
@@ -85,7 +90,6 @@ void gz_store_unref(struct gz_store *s)
     mem_free(s->scratch_dir);
     mem_free(s->fragment_store);
     mailbox_fini(&s->mb);
-    pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->curl_lock);
     mem_free(s);
 }
@@ -93,7 +97,7 @@ void gz_store_unref(struct gz_store *s)
 static const char *token(void *arg)
 {
     struct gz_store *s = arg;
-    int64_t now = clock_wall_ns(s->clock) / 1000000000;
+    int64_t now = clock_wall_ns(s->hub.clock) / 1000000000;
     char *made;
 
     if (s->token != NULL && s->token_until_s - now > TOKEN_LEFT_S)
@@ -157,7 +161,7 @@ static void on_clock(void *arg, int err, struct span value)
 
 static void end_all(struct gz_store *s)
 {
-    const struct jc_listing *l = s->listing;
+    const struct jc_listing *l = s->hub.listing;
 
     gz_list_free(s->list);
     s->list = NULL;
@@ -168,9 +172,9 @@ static void end_all(struct gz_store *s)
     for (size_t i = 0; l != NULL && i < l->n; i++)
         gz_journal_gone(gz_of(l->items[i]), E_CLOSED);
     gz_floors_write(s);
-    pthread_mutex_lock(&s->lock);
-    gz_end_watchers(s, E_CLOSED);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
+    jc_end_watchers(&s->hub, E_CLOSED);
+    pthread_mutex_unlock(&s->hub.lock);
     gz_pool_free(s->pool);
     s->pool = NULL;
 }
@@ -193,9 +197,9 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     (void)what;
     gz_floors_write(s);
     clock_write(s);
-    pthread_mutex_lock(&s->lock);
-    gz_retry_watchers(s);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
+    jc_retry_watchers(&s->hub);
+    pthread_mutex_unlock(&s->hub.lock);
     gz_arm(s->tick, TICK_MS);
 }
 
@@ -215,7 +219,7 @@ static void on_stop_timer(evutil_socket_t fd, short what, void *arg)
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
     struct gz_store *s = arg;
-    int64_t next = gz_read_deadlines(s);
+    int64_t next = jc_read_deadlines(&s->hub);
 
     (void)fd;
     (void)what;
@@ -276,13 +280,13 @@ static void gz_close(struct jc_store *store)
 {
     struct gz_store *s = gz_store_of(store);
 
-    pthread_mutex_lock(&s->lock);
-    s->closing = true;
+    pthread_mutex_lock(&s->hub.lock);
+    s->hub.closing = true;
     if (s->thread_runs) {
         s->stop.run = run_stop;
         mailbox_post(&s->mb, &s->stop);
     }
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     if (s->thread_runs) {
         (void)pthread_join(s->thread, NULL);
     } else {
@@ -292,11 +296,7 @@ static void gz_close(struct jc_store *store)
         if (s->kv != NULL)
             s->kv->ops->close(s->kv);
     }
-    pthread_mutex_lock(&s->lock);
-    const struct jc_listing *last = s->listing;
-    s->listing = NULL;
-    pthread_mutex_unlock(&s->lock);
-    jc_listing_unref(last);
+    jc_hub_drop_listing(&s->hub);
     events_free(s);
     gz_store_unref(s);
 }
@@ -326,9 +326,9 @@ static int gz_kv_set(struct jc_store *store, const struct jc_kv *kvs, size_t n, 
 }
 
 static const struct jc_store_ops gz_ops = {.name = "gazette",
-                                           .watch = gz_watch,
-                                           .follow = gz_follow,
-                                           .read = gz_read,
+                                           .watch = jc_hub_watch,
+                                           .follow = jc_hub_follow,
+                                           .read = jc_hub_read,
                                            .read_block = gz_read_block,
                                            .seek = gz_seek,
                                            .append = gz_append,
@@ -337,8 +337,22 @@ static const struct jc_store_ops gz_ops = {.name = "gazette",
                                            .kv_get = gz_kv_get,
                                            .kv_scan = gz_kv_scan,
                                            .kv_set = gz_kv_set,
-                                           .cancel = gz_op_cancel,
+                                           .cancel = jc_op_cancel,
                                            .close = gz_close};
+
+/* Under the lock, at home. */
+static void gz_timed(struct jc_hub *h)
+{
+    gz_arm(((struct gz_store *)h)->deadline, 0);
+}
+
+static const struct jc_hub_ops gz_hub_ops = {.free = gz_free,
+                                             .journal_free = gz_journal_free,
+                                             .followed = gz_followed,
+                                             .timed = gz_timed,
+                                             .read_begin = gz_read_begin,
+                                             .read_fetch = gz_read_fetch,
+                                             .read_bytes = sizeof(struct gz_read)};
 
 static int copy_text(const char *from, char **to)
 {
@@ -372,13 +386,12 @@ static int take_opts(struct gz_store *s, const struct jc_gazette_opts *o)
 {
     int err;
 
-    s->clock = o->clock == NULL ? clock_system() : o->clock;
     s->probe = (struct gz_probe){o->probe, o->probe_arg};
     s->no_direct = o->no_direct;
     s->scratch_bytes = o->scratch_bytes > 0 ? o->scratch_bytes : SCRATCH_BYTES;
     s->replication = o->replication > 0 ? o->replication : 1;
     s->fragment_bytes = o->fragment_bytes > 0 ? o->fragment_bytes : FRAGMENT_BYTES;
-    jc_txn_clock_init(&s->txn_clock, s->clock, 0);
+    jc_txn_clock_init(&s->txn_clock, s->hub.clock, 0);
     if ((err = copy_text(o->data_dir, &s->data_dir)) < 0 ||
         (err = copy_text(o->file_root, &s->file_root)) < 0 ||
         (err = copy_text(o->fragment_store, &s->fragment_store)) < 0)
@@ -491,25 +504,22 @@ int jc_gazette_open(const struct jc_gazette_opts *o, struct jc_store **out, char
         return E_INVALID;
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || (s = mem_zalloc(sizeof *s)) == NULL)
         return E_NOMEM;
-    s->base.ops = &gz_ops;
-    atomic_init(&s->refs, 1);
-    TAILQ_INIT(&s->watchers);
-    TAILQ_INIT(&s->timed);
+    jc_hub_init(&s->hub, &gz_ops, &gz_hub_ops, o->clock == NULL ? clock_system() : o->clock);
+    s->hub.steps = &s->mb.ex;
     STAILQ_INIT(&s->dirty);
     STAILQ_INIT(&s->txns);
     TAILQ_INIT(&s->applies);
     TAILQ_INIT(&s->spools);
-    (void)pthread_mutex_init(&s->lock, NULL);
     (void)pthread_mutex_init(&s->curl_lock, NULL);
     if ((err = mailbox_init(&s->mb)) < 0) {
         mem_free(s);
         return err;
     }
     if ((err = make_all(s, o, why, why_bytes)) < 0) {
-        gz_close(&s->base);
+        gz_close(&s->hub.base);
         return err;
     }
     log_event(LOG_INFO, "gazette.opened", LF_STR("brokers", o->brokers));
-    *out = &s->base;
+    *out = &s->hub.base;
     return 0;
 }

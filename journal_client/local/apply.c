@@ -13,7 +13,6 @@
 #include "journal_client/local/dir.h"
 #include "journal_client/local/journal.h"
 #include "journal_client/local/loss.h"
-#include "journal_client/local/op.h"
 #include "journal_client/local/request.h"
 #include "journal_client/local/roll.h"
 #include "journal_client/local/store_int.h"
@@ -91,7 +90,7 @@ static int check_one(const struct jl_store *s, const struct jc_change *c)
         return E_INVALID;
     if (c->upsert != NULL && (jc_spec_check(c->upsert, &why) < 0 || !segments_ok(c->upsert->name)))
         return E_INVALID;
-    const struct jc_journal *now = jc_listing_find(s->listing, span_str(name_of(c)));
+    const struct jc_journal *now = jc_listing_find(s->hub.listing, span_str(name_of(c)));
     int64_t expect = c->expect_mod_revision;
     if (now == NULL)
         return c->delete_name != NULL ? E_NOTFOUND : expect > 0 ? E_CONFLICT : 0;
@@ -146,7 +145,7 @@ static int claim_name(struct jl_store *s, const char *name)
 static int upsert(struct jl_store *s, const struct jc_spec *spec, int64_t revision,
                   const struct jc_journal **out)
 {
-    const struct jc_journal *now = jc_listing_find(s->listing, span_str(spec->name));
+    const struct jc_journal *now = jc_listing_find(s->hub.listing, span_str(spec->name));
     struct jl_journal *j = NULL;
     int err;
 
@@ -173,7 +172,7 @@ static int upsert(struct jl_store *s, const struct jc_spec *spec, int64_t revisi
 
 static int erase(struct jl_store *s, const char *name)
 {
-    const struct jc_journal *item = jc_listing_find(s->listing, span_str(name));
+    const struct jc_journal *item = jc_listing_find(s->hub.listing, span_str(name));
     int err;
 
     ASSERT(item != NULL); /* checked before */
@@ -210,7 +209,7 @@ static int next_listing(struct jl_store *s, const struct jc_change *c, size_t n,
                         const struct jc_journal *const *made, int64_t revision,
                         const struct jc_listing **out)
 {
-    const struct jc_listing *old = s->listing;
+    const struct jc_listing *old = s->hub.listing;
     const struct jc_journal **items = mem_array(old->n + n, sizeof *items);
     size_t at = 0;
 
@@ -235,26 +234,22 @@ static int next_listing(struct jl_store *s, const struct jc_change *c, size_t n,
 static void publish(struct jl_store *s, const struct jc_listing *next, const struct jc_change *c,
                     size_t n)
 {
-    const struct jc_listing *old = s->listing;
-    struct jc_op *op;
+    const struct jc_listing *old = s->hub.listing;
 
-    pthread_mutex_lock(&s->lock);
-    s->listing = next;
+    pthread_mutex_lock(&s->hub.lock);
+    s->hub.listing = next;
     for (size_t i = 0; i < n; i++) {
         if (c[i].delete_name == NULL)
             continue;
         const struct jc_journal *item = jc_listing_find(old, span_str(c[i].delete_name));
         ASSERT(item != NULL);
         struct jl_journal *j = jl_of(item);
-        j->deleted = true;
-        jl_wake_waiters(j, E_NOTFOUND);
-        jl_end_followers(j, E_NOTFOUND);
+        j->hub.deleted = true;
+        jc_wake_waiters(&j->hub, E_NOTFOUND);
+        jc_end_followers(&j->hub, E_NOTFOUND);
     }
-    TAILQ_FOREACH(op, &s->watchers, link)
-    {
-        jl_notify(op);
-    }
-    pthread_mutex_unlock(&s->lock);
+    jc_notify_watchers(&s->hub);
+    pthread_mutex_unlock(&s->hub.lock);
     jc_listing_unref(old);
 }
 

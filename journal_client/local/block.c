@@ -18,11 +18,19 @@
 #include "journal_client/local/index.h"
 #include "journal_client/local/journal.h"
 #include "journal_client/local/loss.h"
-#include "journal_client/local/op.h"
 #include "journal_client/local/store_int.h"
 
 #define BACK_BYTES     4096
 #define BACK_BYTES_MAX (1u << 20)
+
+struct block_op {
+    struct jc_op op; /* first */
+    int64_t block, from;
+    bool partial;
+    jc_block_fn *done;
+    void *arg;
+    struct jc_block out;
+};
 
 static _Atomic uint64_t reads_total, read_bytes_total;
 
@@ -63,17 +71,6 @@ int jl_pread_full(int fd, void *p, size_t n, int64_t at)
 
     (void)pread_some(fd, p, n, at, &err);
     return err;
-}
-
-void jc_block_fini(struct jc_block *b)
-{
-    for (size_t i = 0; i < b->segments_n; i++)
-        blob_unref(b->segments[i].bytes);
-    mem_free(b->segments);
-    mem_free(b->damaged);
-    b->segments = NULL;
-    b->damaged = NULL;
-    b->segments_n = b->damaged_n = 0;
 }
 
 /* --- fragments that cannot be looked into --- */
@@ -145,23 +142,23 @@ static int plan_add(struct plan *pl, struct jl_frag *f, int64_t start, int64_t s
 }
 
 /* Under the lock: what to read for the block. */
-static int make_plan(struct jc_op *op, const struct jl_opaque *opaque, struct plan *pl)
+static int make_plan(struct block_op *op, const struct jl_opaque *opaque, struct plan *pl)
 {
-    struct jl_journal *j = op->j;
-    struct jc_block *out = &op->u.block.out;
-    int64_t block = op->u.block.block;
+    struct jl_journal *j = jl_op_journal(&op->op);
+    struct jc_block *out = &op->out;
+    int64_t block = op->block;
     int64_t low = block * JC_BLOCK_BYTES;
     int64_t high = low + JC_BLOCK_BYTES;
-    int64_t head = j->heads.write_head;
+    int64_t head = j->hub.heads.write_head;
 
-    if (j->deleted)
+    if (j->hub.deleted)
         return E_NOTFOUND;
-    if (op->canceled)
+    if (op->op.canceled)
         return E_CANCELED;
     out->block = block;
     out->sealed = head >= high;
     out->read_to = out->sealed ? high : head;
-    int64_t from = op->u.block.from > low ? op->u.block.from : low;
+    int64_t from = op->from > low ? op->from : low;
     if (from >= high)
         return 0;
     for (size_t at = jl_first_behind(j, from); at <= j->frags_n; at++) {
@@ -232,9 +229,9 @@ int jl_frag_pin_live(struct jl_journal *j, struct jl_frag *f, int *fd)
 
     if (err < 0)
         return err;
-    pthread_mutex_lock(&j->store->lock);
-    bool deleted = j->deleted;
-    pthread_mutex_unlock(&j->store->lock);
+    pthread_mutex_lock(&j->store->hub.lock);
+    bool deleted = j->hub.deleted;
+    pthread_mutex_unlock(&j->store->hub.lock);
     if (!deleted)
         return 0;
     jl_frag_unpin(f);
@@ -243,21 +240,21 @@ int jl_frag_pin_live(struct jl_journal *j, struct jl_frag *f, int *fd)
 
 /* Owner: one run_plan. */
 struct reading {
-    struct jc_op *op;
+    struct block_op *op;
     const struct plan *pl;
     struct jc_segment *seg; /* grows, or NULL */
     int64_t end;            /* offset behind what it holds */
     struct jl_frag *gone;   /* borrowed from the plan: the file that was not there */
 };
 
-static bool is_damage(const struct jc_op *op, int err)
+static bool is_damage(const struct block_op *op, int err)
 {
-    return op->u.block.partial && (err == E_CORRUPT || err == E_IO);
+    return op->partial && (err == E_CORRUPT || err == E_IO);
 }
 
 static int add_damage(struct reading *rd, int64_t begin, int64_t end)
 {
-    struct jc_block *out = &rd->op->u.block.out;
+    struct jc_block *out = &rd->op->out;
     struct jc_range *last = out->damaged_n == 0 ? NULL : &out->damaged[out->damaged_n - 1];
 
     rd->seg = NULL;
@@ -274,7 +271,7 @@ static int add_damage(struct reading *rd, int64_t begin, int64_t end)
 /* A segment with room for piece i and those that adjoin it. */
 static int open_segment(struct reading *rd, size_t i, int64_t begin)
 {
-    struct jc_block *out = &rd->op->u.block.out;
+    struct jc_block *out = &rd->op->out;
     const struct piece *v = rd->pl->v;
     size_t last = i;
 
@@ -311,14 +308,14 @@ static int read_piece(struct reading *rd, const struct piece *p, int fd, int64_t
 static int take_piece(struct reading *rd, size_t i)
 {
     const struct piece *p = &rd->pl->v[i];
-    struct jc_block *out = &rd->op->u.block.out;
+    struct jc_block *out = &rd->op->out;
     int64_t begin = p->start;
-    int64_t from = rd->op->u.block.from;
+    int64_t from = rd->op->from;
     int fd, err = 0;
 
     if (p->opaque)
         return add_damage(rd, p->start, p->stop);
-    if ((err = jl_frag_pin_live(rd->op->j, p->f, &fd)) < 0) {
+    if ((err = jl_frag_pin_live(jl_op_journal(&rd->op->op), p->f, &fd)) < 0) {
         rd->gone = err == E_NOTFOUND ? p->f : NULL;
         return is_damage(rd->op, err) ? add_damage(rd, p->start, p->stop) : err;
     }
@@ -340,10 +337,10 @@ static int take_piece(struct reading *rd, size_t i)
     return is_damage(rd->op, err) ? add_damage(rd, healthy, p->stop) : err;
 }
 
-static int run_plan(struct jc_op *op, const struct plan *pl, struct jl_frag **gone)
+static int run_plan(struct block_op *op, const struct plan *pl, struct jl_frag **gone)
 {
     struct reading rd = {.op = op, .pl = pl};
-    struct jc_block *out = &op->u.block.out;
+    struct jc_block *out = &op->out;
     int err = 0;
 
     if (pl->n == 0)
@@ -359,32 +356,33 @@ static int run_plan(struct jc_op *op, const struct plan *pl, struct jl_frag **go
 
 static void block_done(struct task *t)
 {
-    struct jc_op *op = jl_op_of(t);
+    struct jc_op *op = jc_op_of(t);
+    struct block_op *b = (struct block_op *)op;
 
-    if (jl_op_enter(op)) {
+    if (jc_op_enter(op)) {
         /* The receiver owns what is in it; the struct is the callback's only. */
-        struct jc_block out = op->u.block.out;
-        op->u.block.out = (struct jc_block){0};
-        op->u.block.done(op->u.block.arg, op->err, op->err == 0 ? &out : NULL);
-        jl_op_unref(op);
+        struct jc_block out = b->out;
+        b->out = (struct jc_block){0};
+        b->done(b->arg, op->err, op->err == 0 ? &out : NULL);
+        jc_op_unref(op);
     }
-    jl_op_unref(op);
+    jc_op_unref(op);
 }
 
 /* One attempt. E_AGAIN: an index was loaded, or a file had vanished, or one turned out unreadable.
  */
-static int block_try(struct jc_op *op, struct jl_opaque *opaque)
+static int block_try(struct block_op *op, struct jl_opaque *opaque)
 {
     struct plan pl = {0};
     struct jl_frag *gone = NULL, *bad = NULL;
     int err;
 
-    jc_block_fini(&op->u.block.out);
-    pthread_mutex_lock(&op->store->lock);
+    jc_block_fini(&op->out);
+    pthread_mutex_lock(&op->op.hub->lock);
     err = make_plan(op, opaque, &pl);
-    pthread_mutex_unlock(&op->store->lock);
+    pthread_mutex_unlock(&op->op.hub->lock);
     if (err == 0 && pl.load != NULL) {
-        err = jl_frag_load(op->j, pl.load);
+        err = jl_frag_load(jl_op_journal(&op->op), pl.load);
         if (err == E_NOTFOUND)
             gone = pl.load;
         bad = is_damage(op, err) ? pl.load : NULL;
@@ -394,7 +392,7 @@ static int block_try(struct jc_op *op, struct jl_opaque *opaque)
         err = run_plan(op, &pl, &gone);
     }
     if (gone != NULL) {
-        err = jl_frag_vanished(op->j, gone);
+        err = jl_frag_vanished(jl_op_journal(&op->op), gone);
         bad = is_damage(op, err) ? gone : NULL;
     }
     if (bad != NULL && (err = jl_opaque_add(opaque, bad)) == 0)
@@ -405,16 +403,22 @@ static int block_try(struct jc_op *op, struct jl_opaque *opaque)
 
 static void block_step(struct task *t)
 {
-    struct jc_op *op = jl_op_of(t);
+    struct jc_op *op = jc_op_of(t);
+    struct block_op *b = (struct block_op *)op;
     struct jl_opaque opaque = {0};
 
     do {
-        op->err = block_try(op, &opaque);
+        op->err = block_try(b, &opaque);
     } while (op->err == E_AGAIN);
     jl_opaque_fini(&opaque);
     if (op->err < 0)
-        jc_block_fini(&op->u.block.out);
-    jl_op_answer(op, block_done);
+        jc_block_fini(&b->out);
+    jc_op_answer(op, block_done);
+}
+
+static void block_fini(struct jc_op *op)
+{
+    jc_block_fini(&((struct block_op *)op)->out);
 }
 
 int jl_read_block(struct jc_store *store, const struct jc_block_req *r, struct executor *ex,
@@ -426,17 +430,14 @@ int jl_read_block(struct jc_store *store, const struct jc_block_req *r, struct e
     *out = NULL;
     if (r->block < 0 || r->block > INT64_MAX / JC_BLOCK_BYTES - 1 || r->from < 0)
         return E_INVALID;
-    if ((err = jl_op_new(jl_store_of(store), JL_OP_BLOCK, r->journal, ex, &op)) < 0)
+    if ((err = jc_op_new(jc_hub_of(store), sizeof(struct block_op), r->journal, ex, block_fini,
+                         &op)) < 0)
         return err;
-    op->u.block.block = r->block;
-    op->u.block.from = r->from;
-    op->u.block.partial = r->partial;
-    op->u.block.done = done;
-    op->u.block.arg = arg;
-    *out = op;
-    if ((err = jl_op_submit(op, block_step)) < 0) {
-        *out = NULL;
-        jl_op_unref(op);
-    }
-    return err;
+    struct block_op *b = (struct block_op *)op;
+    b->block = r->block;
+    b->from = r->from;
+    b->partial = r->partial;
+    b->done = done;
+    b->arg = arg;
+    return jc_op_start(op, block_step, out);
 }

@@ -20,5 +20,7 @@ int jl_seek(struct jc_store *s, const struct jc_seek_req *r, struct executor *ex
             void *arg, struct jc_op **out);
 int jl_fragments(struct jc_store *s, const struct jc_journal *j, struct executor *ex,
                  jc_fragments_fn *done, void *arg);
+/* read.c; jc_hub_ops */
+void jl_read_fetch(struct jc_read *r, int64_t stop);
 /* Whole range or an error; E_CORRUPT when the file ends early. */
 MUST_USE int jl_pread_full(int fd, void *p, size_t n, int64_t at);

@@ -152,7 +152,7 @@ static int on_stranger(void *arg, const char *journal, const char *file)
 {
     struct strangers *x = arg;
 
-    if (jc_listing_find(x->c->s->listing, span_str(journal)) != NULL ||
+    if (jc_listing_find(x->c->s->hub.listing, span_str(journal)) != NULL ||
         strcmp(journal, x->last) == 0)
         return 0;
     (void)snprintf(x->last, sizeof x->last, "%s", journal);
@@ -202,10 +202,12 @@ static int check_journal(struct check *c)
         fault(c, "its open fragment differs from what was written");
     if (j->open->sum.content_end > content)
         content = j->open->sum.content_end;
-    if (content == 0 ? j->heads.content_end != j->heads.log_start : j->heads.content_end != content)
+    if (content == 0 ? j->hub.heads.content_end != j->hub.heads.log_start
+                     : j->hub.heads.content_end != content)
         fault(c, "content ends at %lld, the database says %lld", (long long)content,
-              (long long)j->heads.content_end);
-    if (j->heads.log_start > j->heads.content_end || j->heads.content_end > j->heads.write_head)
+              (long long)j->hub.heads.content_end);
+    if (j->hub.heads.log_start > j->hub.heads.content_end ||
+        j->hub.heads.content_end > j->hub.heads.write_head)
         fault(c, "its heads are out of order");
     return 0;
 }
@@ -229,12 +231,12 @@ int jc_local_check(const char *dir, jc_probe_fn *probe, void *probe_arg,
     }
     if (jl_db_integrity(c.s->db, why, sizeof why) < 0)
         fault(&c, "%s", why);
-    for (size_t i = 0; i < c.s->listing->n && err == 0; i++) {
-        c.j = jl_of(c.s->listing->items[i]);
+    for (size_t i = 0; i < c.s->hub.listing->n && err == 0; i++) {
+        c.j = jl_of(c.s->hub.listing->items[i]);
         err = check_journal(&c);
     }
     if (err == 0)
         err = check_strangers(&c);
-    c.s->base.ops->close(&c.s->base);
+    c.s->hub.base.ops->close(&c.s->hub.base);
     return err < 0 ? err : c.faults;
 }

@@ -21,7 +21,6 @@
 #include "journal_client/local/frag.h"
 #include "journal_client/local/index.h"
 #include "journal_client/local/journal.h"
-#include "journal_client/local/op.h"
 #include "journal_client/local/request.h"
 #include "journal_client/local/roll.h"
 #include "journal_client/local/sha.h"
@@ -117,7 +116,7 @@ static int place_part(struct jl_store *s, struct group *g, struct jc_append_part
     struct jl_journal *j = jl_of(p->journal);
     int err;
 
-    if (j->deleted)
+    if (j->hub.deleted)
         return E_NOTFOUND;
     if (j->broken < 0)
         return j->broken;
@@ -226,7 +225,7 @@ static int sync_journal(struct jl_store *s, struct jl_journal *j)
 /* Markers are rare: they cost their rows only in the transaction that brings one. */
 static int record_marks(struct jl_store *s, const struct jl_journal *j)
 {
-    struct jc_marks m = j->heads.marks;
+    struct jc_marks m = j->hub.heads.marks;
 
     return jc_marks_merge(&m, &j->pend_sum.marks) ? jl_db_marks_set(s->db, j->id, &m) : 0;
 }
@@ -240,7 +239,7 @@ static int record(struct jl_store *s, struct group *g)
     STAILQ_FOREACH(j, &g->journals, group)
     {
         int64_t since = j->since_ms == 0 ? now : j->since_ms;
-        const struct jc_heads *h = &j->heads;
+        const struct jc_heads *h = &j->hub.heads;
         int64_t content =
             j->pend_sum.content_end > h->content_end ? j->pend_sum.content_end : h->content_end;
         uint64_t clock =
@@ -265,13 +264,13 @@ static int reserve(struct jl_store *s, struct group *g)
     struct jl_journal *j;
     int err = 0;
 
-    pthread_mutex_lock(&s->lock); /* readers look at the array that may move */
+    pthread_mutex_lock(&s->hub.lock); /* readers look at the array that may move */
     STAILQ_FOREACH(j, &g->journals, group)
     {
         if (err == 0 && j->tail > j->open->end)
             err = jl_index_reserve(&j->open->blocks, j->tail);
     }
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     return err;
 }
 
@@ -290,12 +289,12 @@ static void publish_journal(struct jl_journal *j, int64_t now)
     f->sum = j->pend_sum;
     if (j->since_ms == 0)
         j->since_ms = now;
-    j->heads.write_head = f->end;
-    if (f->sum.content_end > j->heads.content_end)
-        j->heads.content_end = f->sum.content_end;
-    if (f->sum.max_clock > j->heads.max_clock)
-        j->heads.max_clock = f->sum.max_clock;
-    (void)jc_marks_merge(&j->heads.marks, &f->sum.marks);
+    j->hub.heads.write_head = f->end;
+    if (f->sum.content_end > j->hub.heads.content_end)
+        j->hub.heads.content_end = f->sum.content_end;
+    if (f->sum.max_clock > j->hub.heads.max_clock)
+        j->hub.heads.max_clock = f->sum.max_clock;
+    (void)jc_marks_merge(&j->hub.heads.marks, &f->sum.marks);
     jl_journal_set_first(j);
 }
 
@@ -304,17 +303,17 @@ static void publish(struct jl_store *s, struct group *g)
     struct jl_journal *j;
     int64_t now = jl_now_ms(s);
 
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
     STAILQ_FOREACH(j, &g->journals, group)
     {
         publish_journal(j, now);
     }
     STAILQ_FOREACH(j, &g->journals, group)
     {
-        jl_wake_waiters(j, 0);
-        jl_notify_followers(j);
+        jc_wake_waiters(&j->hub, 0);
+        jc_notify_followers(&j->hub);
     }
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     s->clock_saved = s->txn_clock.last;
 }
 
@@ -393,7 +392,7 @@ static void leave_group(struct jl_store *s, struct group *g)
     while ((j = STAILQ_FIRST(&g->journals)) != NULL) {
         STAILQ_REMOVE_HEAD(&g->journals, group);
         j->in_group = false;
-        const struct jc_journal *item = jc_listing_find(s->listing, span_str(j->name));
+        const struct jc_journal *item = jc_listing_find(s->hub.listing, span_str(j->name));
         /* Its answer does not depend on it: a failed close is logged and tried again later. */
         if (item != NULL && jl_of(item) == j && jl_roll(s, j, &item->spec, false) < 0)
             continue;
@@ -409,7 +408,7 @@ static void finish_rolls(struct jl_store *s, const struct jl_req_list *txns)
     {
         for (size_t i = 0; i < rq->txn->parts_n; i++) {
             struct jl_journal *j = jl_of(rq->txn->parts[i].journal);
-            if (j->renamed && !j->deleted)
+            if (j->renamed && !j->hub.deleted)
                 j->roll_err = jl_roll_finish(s, j);
         }
     }
@@ -508,11 +507,11 @@ static void run_all(struct jl_store *s, struct jl_req_list *work)
 static bool take_work(struct jl_store *s, struct jl_req_list *work)
 {
     STAILQ_INIT(work);
-    pthread_mutex_lock(&s->lock);
-    while (STAILQ_EMPTY(&s->queue) && !s->closing)
-        pthread_cond_wait(&s->work, &s->lock);
+    pthread_mutex_lock(&s->hub.lock);
+    while (STAILQ_EMPTY(&s->queue) && !s->hub.closing)
+        pthread_cond_wait(&s->work, &s->hub.lock);
     STAILQ_CONCAT(work, &s->queue);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     return !STAILQ_EMPTY(work);
 }
 

@@ -158,7 +158,7 @@ static int first_revision(const struct jl_store *s, int64_t *out)
     } while (n < 0 && errno == EINTR);
     if (n != (ssize_t)sizeof chance)
         return E_IO;
-    int64_t seconds = clock_wall_ns(s->clock) / 1000000000;
+    int64_t seconds = clock_wall_ns(s->hub.clock) / 1000000000;
     if (seconds < 0 || seconds > UINT32_MAX)
         seconds = UINT32_MAX;
     *out = (seconds << REVISION_RANDOM_BITS) +

@@ -25,7 +25,8 @@ int jl_frag_new(struct jl_store *s, int64_t begin, int64_t end, struct jl_frag *
     if (f == NULL)
         return E_NOMEM;
     atomic_init(&f->refs, 1);
-    f->store = jl_store_ref(s);
+    jc_hub_ref(&s->hub);
+    f->store = s;
     f->begin = begin;
     f->end = end;
     f->blocks.base = begin / JC_BLOCK_BYTES;
@@ -64,7 +65,7 @@ void jl_frag_unref(struct jl_frag *f)
     jl_index_fini(&f->blocks);
     mem_free(f->path);
     mem_free(f);
-    jl_store_unref(s);
+    jc_hub_unref(&s->hub);
 }
 
 void jl_frag_set_path(struct jl_frag *f, char *path)
@@ -201,12 +202,12 @@ int jl_frag_load(struct jl_journal *j, struct jl_frag *f)
 
     if ((err = load_blocks(j, f, &b)) < 0)
         return err;
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
     if (f->blocks.v == NULL) {
         f->blocks = b;
         b.v = NULL;
     }
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     jl_index_fini(&b);
     return 0;
 }

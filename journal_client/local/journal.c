@@ -1,6 +1,5 @@
 /* Journal objects: identity, heads and fragments of one create revision. */
 #include "journal_client/local/journal.h"
-#include "base/assert.h"
 #include "base/mem.h"
 #include "journal_client/local/dir.h"
 #include "journal_client/local/frag.h"
@@ -18,12 +17,11 @@ int jl_journal_new(struct jl_store *s, int64_t id, const char *name, int64_t cre
     *out = NULL;
     if (j == NULL)
         return E_NOMEM;
-    atomic_init(&j->refs, 1);
-    j->store = jl_store_ref(s);
+    jc_hub_journal_init(&j->hub, &s->hub);
+    j->hub.ready = true;
+    j->store = s;
     j->id = id;
     j->create_revision = create_revision;
-    TAILQ_INIT(&j->followers);
-    TAILQ_INIT(&j->waiters);
     if ((j->name = mem_strdup(name)) == NULL)
         goto out;
     if ((err = jl_frag_new(s, 0, 0, &j->open)) < 0)
@@ -43,17 +41,19 @@ out:
 
 struct jl_journal *jl_journal_ref(struct jl_journal *j)
 {
-    atomic_fetch_add_explicit(&j->refs, 1, memory_order_relaxed);
+    jc_hub_journal_ref(&j->hub);
     return j;
 }
 
 void jl_journal_unref(void *journal)
 {
-    struct jl_journal *j = journal;
+    jc_hub_journal_unref(journal);
+}
 
-    if (atomic_fetch_sub_explicit(&j->refs, 1, memory_order_acq_rel) != 1)
-        return;
-    ASSERT(TAILQ_EMPTY(&j->followers) && TAILQ_EMPTY(&j->waiters));
+void jl_journal_free(struct jc_hub_journal *journal)
+{
+    struct jl_journal *j = (struct jl_journal *)journal;
+
     for (size_t i = 0; i < j->frags_n; i++)
         jl_frag_unref(j->frags[i]);
     mem_free(j->frags);
@@ -61,9 +61,7 @@ void jl_journal_unref(void *journal)
     jl_sha_free(j->sha);
     jl_index_fini(&j->pend_blocks);
     mem_free(j->name);
-    struct jl_store *s = j->store;
     mem_free(j);
-    jl_store_unref(s);
 }
 
 size_t jl_first_behind(const struct jl_journal *j, int64_t pos)
@@ -88,5 +86,5 @@ void jl_journal_set_first(struct jl_journal *j)
     while (i < j->frags_n &&
            (j->frags[i]->state == JL_FRAG_REMOVED || j->frags[i]->state == JL_FRAG_LOST))
         i++;
-    j->heads.first = i < j->frags_n ? j->frags[i]->begin : j->open->begin;
+    j->hub.heads.first = i < j->frags_n ? j->frags[i]->begin : j->open->begin;
 }

@@ -3,14 +3,10 @@
  */
 #pragma once
 
-#include <sys/queue.h>
-
+#include "journal_client/hub.h"
 #include "journal_client/local/frag.h"
 
-struct jc_op;
 struct jl_sha;
-
-TAILQ_HEAD(jl_op_list, jc_op);
 
 /* What is not there of a journal's recorded fragments (loss.c). */
 struct jl_loss {
@@ -21,19 +17,15 @@ struct jl_loss {
 };
 
 struct jl_journal {
-    atomic_uint refs;
-    struct jl_store *store; /* counted */
+    struct jc_hub_journal hub; /* first */
+    struct jl_store *store;    /* the hub, with its type */
     int64_t id;
     int64_t create_revision;
     char *name;
     /* lock: store */
-    bool deleted;
-    struct jc_heads heads;
     struct jl_frag **frags; /* closed ones by rising begin, holes included */
     size_t frags_n, frags_cap;
     struct jl_frag *open; /* may be empty */
-    struct jl_op_list followers;
-    struct jl_op_list waiters; /* reads blocked at the head */
     /* committer */
     struct jl_sha *sha; /* over the open fragment; NULL: to be computed from the file */
     bool damaged;   /* recovery found its open fragment to differ from what the last close sealed */
@@ -55,7 +47,8 @@ STAILQ_HEAD(jl_journal_list, jl_journal);
 MUST_USE int jl_journal_new(struct jl_store *s, int64_t id, const char *name,
                             int64_t create_revision, struct jl_journal **out);
 struct jl_journal *jl_journal_ref(struct jl_journal *j);
-void jl_journal_unref(void *journal); /* impl_release of jc_journal */
+void jl_journal_unref(void *journal);                 /* impl_release of jc_journal */
+void jl_journal_free(struct jc_hub_journal *journal); /* jc_hub_ops */
 /* Under the store lock: what follows from the fragment list. */
 void jl_journal_set_first(struct jl_journal *j);
 /* Under the store lock: the index of the first closed fragment that ends behind pos. */
@@ -69,6 +62,10 @@ static inline struct jl_frag *jl_frag_at(const struct jl_journal *j, size_t at)
 static inline bool jl_frag_loaded(const struct jl_frag *f)
 {
     return f->open || jl_frag_jumped(f) || f->blocks.v != NULL;
+}
+static inline struct jl_journal *jl_op_journal(const struct jc_op *op)
+{
+    return (struct jl_journal *)op->j;
 }
 static inline struct jl_journal *jl_of(const struct jc_journal *j)
 {

@@ -116,8 +116,8 @@ void jl_loss_front(struct jl_journal *j)
         const struct jl_frag *f = j->frags[i];
         if (f->state != JL_FRAG_LOST && f->state != JL_FRAG_REMOVED)
             break;
-        if (f->sum.content_end > j->heads.log_start)
-            j->heads.log_start = f->sum.content_end;
+        if (f->sum.content_end > j->hub.heads.log_start)
+            j->hub.heads.log_start = f->sum.content_end;
     }
 }
 
@@ -206,9 +206,9 @@ static int look_around(struct jl_journal *j)
     struct jl_store *s = j->store;
     size_t n, missing;
 
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
     struct jl_frag **v = expected(j, &n, &missing);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     if (v == NULL)
         return E_NOMEM;
     size_t recorded = n + missing;
@@ -231,7 +231,7 @@ static int look_around(struct jl_journal *j)
 /* Under the lock: f is still listed, and its file should be there. */
 static bool listed(const struct jl_journal *j, const struct jl_frag *f)
 {
-    for (size_t i = 0; i < j->frags_n && !j->deleted; i++) {
+    for (size_t i = 0; i < j->frags_n && !j->hub.deleted; i++) {
         if (j->frags[i] == f)
             return f->state == JL_FRAG_HERE;
     }
@@ -243,9 +243,9 @@ int jl_frag_vanished(struct jl_journal *j, struct jl_frag *f)
     struct jl_store *s = j->store;
     int err;
 
-    pthread_mutex_lock(&s->lock);
-    bool deleted = j->deleted, open = f->open, gone = listed(j, f);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
+    bool deleted = j->hub.deleted, open = f->open, gone = listed(j, f);
+    pthread_mutex_unlock(&s->hub.lock);
     if (deleted) /* the next look says so */
         return E_AGAIN;
     if (open) {
@@ -257,10 +257,10 @@ int jl_frag_vanished(struct jl_journal *j, struct jl_frag *f)
         return E_AGAIN;
     if ((err = look_around(j)) < 0)
         return err;
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
     if ((gone = listed(j, f)))
         f->state = JL_FRAG_AWAY; /* heads stay: they must not go back when it returns */
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     if (gone)
         log_event(LOG_WARN, "store.fragment_missing", LF_STR("journal", j->name),
                   LF_INT("begin", f->begin), LF_INT("end", f->end));
@@ -271,15 +271,15 @@ void jl_loss_tick(struct jl_store *s, struct jl_journal *j)
 {
     for (size_t i = 0; i < j->frags_n; i++) { /* the list itself changes on this thread only */
         struct jl_frag *f = j->frags[i];
-        pthread_mutex_lock(&s->lock);
+        pthread_mutex_lock(&s->hub.lock);
         bool away = f->state == JL_FRAG_AWAY;
-        pthread_mutex_unlock(&s->lock);
+        pthread_mutex_unlock(&s->hub.lock);
         if (!away || !is_there(f))
             continue;
-        pthread_mutex_lock(&s->lock);
+        pthread_mutex_lock(&s->hub.lock);
         if (f->state == JL_FRAG_AWAY)
             f->state = JL_FRAG_HERE;
-        pthread_mutex_unlock(&s->lock);
+        pthread_mutex_unlock(&s->hub.lock);
         log_event(LOG_WARN, "store.fragment_found", LF_STR("journal", j->name),
                   LF_INT("begin", f->begin), LF_INT("end", f->end));
     }

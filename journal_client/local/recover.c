@@ -95,10 +95,10 @@ static int corrupt(struct rec *r, const char *what, int64_t have)
     jl_why(r->why, r->why_bytes,
            "journal %s: %s: the committed end is %lld, the open fragment begins at %lld, its file "
            "has %lld bytes",
-           r->j->name, what, (long long)r->j->heads.write_head, (long long)r->open_begin,
+           r->j->name, what, (long long)r->j->hub.heads.write_head, (long long)r->open_begin,
            (long long)have);
     log_event(LOG_ERROR, "store.corrupt", LF_STR("journal", r->j->name), LF_STR("what", what),
-              LF_INT("write_head", r->j->heads.write_head), LF_INT("bytes", have));
+              LF_INT("write_head", r->j->hub.heads.write_head), LF_INT("bytes", have));
     return E_CORRUPT;
 }
 
@@ -138,7 +138,7 @@ static int adopt(struct rec *r, const struct jl_found *f)
 static int check_file(struct rec *r)
 {
     struct jl_journal *j = r->j;
-    int64_t want = j->heads.write_head - r->open_begin;
+    int64_t want = j->hub.heads.write_head - r->open_begin;
     struct stat st;
 
     bool there = stat(j->open->path, &st) == 0;
@@ -147,7 +147,7 @@ static int check_file(struct rec *r)
         return corrupt(r, "the database contradicts itself", have);
     if (have < want) {
         const struct jl_found *f =
-            jl_folder_find(&r->folder, r->open_begin, j->heads.write_head, NULL);
+            jl_folder_find(&r->folder, r->open_begin, j->hub.heads.write_head, NULL);
         return f != NULL && !there ? adopt(r, f) : corrupt(r, "committed bytes are missing", have);
     }
     j->file_made = there;
@@ -206,16 +206,16 @@ static int open_fragment(struct rec *r)
         return E_NOMEM;
     jl_frag_set_path(f, path);
     f->begin = r->open_begin;
-    f->end = j->heads.write_head;
+    f->end = j->hub.heads.write_head;
     f->blocks.base = f->begin / JC_BLOCK_BYTES;
     if ((err = check_file(r)) < 0 || (err = scan_open(r)) < 0)
         return err;
     /* The probe may have learnt: what the database knows is never taken back. */
-    if (f->sum.content_end > j->heads.content_end)
-        j->heads.content_end = f->sum.content_end;
-    if (f->sum.max_clock > j->heads.max_clock)
-        j->heads.max_clock = f->sum.max_clock;
-    (void)jc_marks_merge(&j->heads.marks, &f->sum.marks);
+    if (f->sum.content_end > j->hub.heads.content_end)
+        j->hub.heads.content_end = f->sum.content_end;
+    if (f->sum.max_clock > j->hub.heads.max_clock)
+        j->hub.heads.max_clock = f->sum.max_clock;
+    (void)jc_marks_merge(&j->hub.heads.marks, &f->sum.marks);
     if (j->renamed && !r->s->read_only)
         return jl_roll_finish(r->s, j);
     return 0;
@@ -226,7 +226,7 @@ static int look_at_journal(struct rec *r)
 {
     int err;
 
-    if ((err = jl_db_marks_get(r->s->db, r->j->id, &r->j->heads.marks)) < 0 ||
+    if ((err = jl_db_marks_get(r->s->db, r->j->id, &r->j->hub.heads.marks)) < 0 ||
         (err = load_fragments(r)) < 0 || (err = jl_folder_list(r->s, r->j, &r->folder)) < 0)
         return err;
     jl_loss_judge(r->j, &r->folder);
@@ -316,11 +316,11 @@ static int row_journal(struct jl_store *s, struct rec *r, const struct jc_journa
         jl_journal_unref(r->j);
         return err;
     }
-    r->j->heads = (struct jc_heads){.write_head = jl_db_i64(db, q, 8),
-                                    .content_end = jl_db_i64(db, q, 9),
-                                    .max_clock = (uint64_t)jl_db_i64(db, q, 10),
-                                    .log_start = jl_db_i64(db, q, 11)};
-    r->j->log_start = r->j->heads.log_start;
+    r->j->hub.heads = (struct jc_heads){.write_head = jl_db_i64(db, q, 8),
+                                        .content_end = jl_db_i64(db, q, 9),
+                                        .max_clock = (uint64_t)jl_db_i64(db, q, 10),
+                                        .log_start = jl_db_i64(db, q, 11)};
+    r->j->log_start = r->j->hub.heads.log_start;
     r->open_begin = jl_db_i64(db, q, 12);
     r->j->since_ms = jl_db_i64(db, q, 13);
     return 0;
@@ -428,7 +428,7 @@ int jl_recover(struct jl_store *s, char *why, size_t why_bytes)
     if ((err = jl_db_meta(s->db, "revision", &s->revision)) < 0 ||
         (err = jl_db_meta(s->db, "last_clock", &clock)) < 0)
         return err;
-    jc_txn_clock_init(&s->txn_clock, s->clock, (uint64_t)clock);
+    jc_txn_clock_init(&s->txn_clock, s->hub.clock, (uint64_t)clock);
     s->clock_saved = (uint64_t)clock;
     if ((err = load_rows(s, &rows, why, why_bytes)) < 0 ||
         (err = look_at_all(s, &rows, why, why_bytes)) < 0)
@@ -438,7 +438,7 @@ int jl_recover(struct jl_store *s, char *why, size_t why_bytes)
     for (size_t i = 0; i < rows.n && err == 0; i++)
         err = recover_journal(&rows.recs[i]);
     if (err == 0)
-        err = jc_listing_new(s->revision, rows.v, rows.n, &s->listing);
+        err = jc_listing_new(s->revision, rows.v, rows.n, &s->hub.listing);
 out:
     free_rows(&rows);
     return err;

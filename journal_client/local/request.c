@@ -26,15 +26,15 @@ int jl_req_post(struct jl_store *s, struct jl_req *rq)
 {
     int err = 0;
 
-    pthread_mutex_lock(&s->lock);
-    if (s->closing) {
+    pthread_mutex_lock(&s->hub.lock);
+    if (s->hub.closing) {
         err = E_CLOSED;
     } else {
         if (STAILQ_EMPTY(&s->queue))
             pthread_cond_signal(&s->work);
         STAILQ_INSERT_TAIL(&s->queue, rq, link);
     }
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     return err;
 }
 
@@ -121,8 +121,8 @@ static void run_flush(struct jl_store *s, struct jl_req *rq)
 {
     int first = 0;
 
-    for (size_t i = 0; i < s->listing->n; i++) {
-        const struct jc_journal *j = s->listing->items[i];
+    for (size_t i = 0; i < s->hub.listing->n; i++) {
+        const struct jc_journal *j = s->hub.listing->items[i];
         int err = jl_roll(s, jl_of(j), &j->spec, true);
         if (err < 0 && first == 0)
             first = err;
@@ -135,7 +135,7 @@ static void run_remove(struct jl_store *s, struct jl_req *rq)
     struct jl_journal *j = rq->u.frag.j;
     size_t n = 0;
 
-    if (j->deleted) {
+    if (j->hub.deleted) {
         jl_req_answer(rq, E_NOTFOUND);
         return;
     }
@@ -149,7 +149,7 @@ static void run_punch(struct jl_store *s, struct jl_req *rq)
     struct jl_journal *j = rq->u.frag.j;
     int err = E_NOTFOUND;
 
-    for (size_t i = 0; i < j->frags_n && !j->deleted; i++) {
+    for (size_t i = 0; i < j->frags_n && !j->hub.deleted; i++) {
         if (j->frags[i]->begin == rq->u.frag.at) {
             err = jl_remove_one(s, j, i);
             break;

@@ -18,7 +18,6 @@
 #include "journal_client/local/index.h"
 #include "journal_client/local/journal.h"
 #include "journal_client/local/loss.h"
-#include "journal_client/local/op.h"
 #include "journal_client/local/roll.h"
 #include "journal_client/local/sha.h"
 #include "journal_client/local/store_int.h"
@@ -26,7 +25,7 @@
 
 int64_t jl_now_ms(const struct jl_store *s)
 {
-    return clock_wall_ns(s->clock) / 1000000;
+    return clock_wall_ns(s->hub.clock) / 1000000;
 }
 
 /* The SHA-1 so far, or from the file when the running one was given up. */
@@ -132,10 +131,10 @@ static int close_file(struct jl_store *s, struct jl_journal *j)
         mem_free(to);
         return err;
     }
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
     memcpy(f->sha1, sha1, sizeof f->sha1);
     f->mod_time_ms = mod_ms;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     j->renamed = true;
     s->hooks.point(s->hooks.arg, "close.renamed");
     return 0;
@@ -145,7 +144,7 @@ static int reserve_frag(struct jl_store *s, struct jl_journal *j)
 {
     int err = 0;
 
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
     if (j->frags_n == j->frags_cap) {
         size_t cap = j->frags_cap == 0 ? 8 : j->frags_cap * 2;
         struct jl_frag **v = mem_realloc(j->frags, cap * sizeof(struct jl_frag *));
@@ -156,7 +155,7 @@ static int reserve_frag(struct jl_store *s, struct jl_journal *j)
             j->frags_cap = cap;
         }
     }
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     return err;
 }
 
@@ -199,11 +198,11 @@ int jl_roll_finish(struct jl_store *s, struct jl_journal *j)
     jl_frag_set_path(next, path);
     next->open = true;
     path = NULL;
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
     f->open = false;
     j->frags[j->frags_n++] = f;
     j->open = next;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     j->renamed = false;
     j->file_made = false;
     j->since_ms = 0;
@@ -231,7 +230,7 @@ int jl_roll(struct jl_store *s, struct jl_journal *j, const struct jc_spec *spec
 {
     int err = 0;
 
-    if (j->deleted || j->broken < 0 || (j->open->begin == j->open->end && !j->renamed))
+    if (j->hub.deleted || j->broken < 0 || (j->open->begin == j->open->end && !j->renamed))
         return j->broken;
     if (!j->renamed && !force && !due(s, j, spec))
         return 0;
@@ -310,17 +309,17 @@ int jl_remove_prefix(struct jl_store *s, struct jl_journal *j, size_t n)
         return err;
     }
     s->hooks.point(s->hooks.arg, "remove.committed");
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
     memcpy(gone, j->frags, n * sizeof(struct jl_frag *));
     memmove(j->frags, j->frags + n, (j->frags_n - n) * sizeof(struct jl_frag *));
     j->frags_n -= n;
     j->log_start = log_start;
-    if (log_start > j->heads.log_start)
-        j->heads.log_start = log_start;
+    if (log_start > j->hub.heads.log_start)
+        j->hub.heads.log_start = log_start;
     jl_loss_front(j);
     jl_journal_set_first(j);
-    jl_notify_followers(j);
-    pthread_mutex_unlock(&s->lock);
+    jc_notify_followers(&j->hub);
+    pthread_mutex_unlock(&s->hub.lock);
     log_event(LOG_INFO, "store.removed", LF_STR("journal", j->name), LF_UINT("fragments", n),
               LF_INT("log_start", log_start));
     for (size_t i = 0; i < n; i++) {
@@ -353,11 +352,11 @@ int jl_remove_one(struct jl_store *s, struct jl_journal *j, size_t at)
     }
     if ((err = jl_db_commit(s)) < 0)
         return err;
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
     f->state = JL_FRAG_REMOVED;
     jl_journal_set_first(j);
-    jl_notify_followers(j);
-    pthread_mutex_unlock(&s->lock);
+    jc_notify_followers(&j->hub);
+    pthread_mutex_unlock(&s->hub.lock);
     drop_files(s, j, f);
     return 0;
 }
@@ -370,7 +369,7 @@ static void retain(struct jl_store *s, struct jl_journal *j, const struct jc_spe
     int64_t kept = j->open->end - j->open->begin;
     size_t n = 0;
 
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
     for (size_t i = 0; i < j->frags_n; i++)
         kept += j->frags[i]->state == JL_FRAG_REMOVED ? 0 : j->frags[i]->end - j->frags[i]->begin;
     for (; n < j->frags_n; n++) {
@@ -385,7 +384,7 @@ static void retain(struct jl_store *s, struct jl_journal *j, const struct jc_spe
     }
     while (n > 0 && j->frags[n - 1]->state == JL_FRAG_REMOVED)
         n--; /* remove_prefix takes them along when something before them goes */
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     int err = n == 0 ? 0 : jl_remove_prefix(s, j, n);
     if (err < 0)
         log_event(LOG_ERROR, "store.retention", LF_STR("journal", j->name), LF_ERR(err));
@@ -408,8 +407,8 @@ static void expire(struct jl_store *s)
 
 void jl_housekeeping(struct jl_store *s)
 {
-    for (size_t i = 0; i < s->listing->n; i++) {
-        const struct jc_journal *item = s->listing->items[i];
+    for (size_t i = 0; i < s->hub.listing->n; i++) {
+        const struct jc_journal *item = s->hub.listing->items[i];
         struct jl_journal *j = jl_of(item);
         jl_loss_tick(s, j);
         if (jl_roll(s, j, &item->spec, false) < 0)
@@ -417,7 +416,7 @@ void jl_housekeeping(struct jl_store *s)
         retain(s, j, &item->spec);
     }
     expire(s);
-    pthread_mutex_lock(&s->lock);
-    jl_retry_watchers(s);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
+    jc_retry_watchers(&s->hub);
+    pthread_mutex_unlock(&s->hub.lock);
 }

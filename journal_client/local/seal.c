@@ -51,8 +51,8 @@ void jl_seal_all(struct jl_store *s)
 
     if (s->read_only || (err = jl_db_begin(s)) < 0)
         return;
-    for (size_t i = 0; i < s->listing->n && err == 0; i++) {
-        const struct jl_journal *j = jl_of(s->listing->items[i]);
+    for (size_t i = 0; i < s->hub.listing->n && err == 0; i++) {
+        const struct jl_journal *j = jl_of(s->hub.listing->items[i]);
         /* One that is damaged keeps the seal that says so. */
         if (j->sha != NULL && !j->renamed && !j->damaged && j->open->begin < j->open->end)
             err = seal(s, j);

@@ -12,9 +12,24 @@
 #include "journal_client/local/index.h"
 #include "journal_client/local/journal.h"
 #include "journal_client/local/loss.h"
-#include "journal_client/local/op.h"
 #include "journal_client/local/store_int.h"
 #include "journal_client/uuid.h"
+
+struct seek_op {
+    struct jc_op op; /* first */
+    struct jc_seek_req rq;
+    jc_seek_fn *done;
+    void *arg;
+    int64_t block;
+};
+
+struct frags_op {
+    struct jc_op op; /* first */
+    jc_fragments_fn *done;
+    void *arg;
+    struct jc_fragment *list;
+    size_t n;
+};
 
 struct seeker {
     const struct jc_seek_req *rq;
@@ -78,7 +93,7 @@ static int seek_locked(struct jl_journal *j, struct seeker *sk)
 {
     const struct jc_seek_req *rq = sk->rq;
 
-    if (j->deleted)
+    if (j->hub.deleted)
         return E_NOTFOUND;
     for (size_t at = jl_first_behind(j, rq->offset); at <= j->frags_n; at++) {
         struct jl_frag *f = jl_frag_at(j, at);
@@ -108,22 +123,23 @@ static int seek_locked(struct jl_journal *j, struct seeker *sk)
 
 static void seek_done(struct task *t)
 {
-    struct jc_op *op = jl_op_of(t);
+    struct jc_op *op = jc_op_of(t);
+    const struct seek_op *so = (const struct seek_op *)op;
 
-    if (jl_op_enter(op)) {
-        op->u.seek.done(op->u.seek.arg, op->err, op->u.seek.block);
-        jl_op_unref(op);
+    if (jc_op_enter(op)) {
+        so->done(so->arg, op->err, so->block);
+        jc_op_unref(op);
     }
-    jl_op_unref(op);
+    jc_op_unref(op);
 }
 
 /* Loads what the look asked for. E_AGAIN: look again. */
-static int seek_load(struct jc_op *op, struct jl_frag *f, struct jl_opaque *opaque)
+static int seek_load(struct jl_journal *j, struct jl_frag *f, struct jl_opaque *opaque)
 {
-    int err = jl_frag_load(op->j, f);
+    int err = jl_frag_load(j, f);
 
     if (err == E_NOTFOUND)
-        err = jl_frag_vanished(op->j, f);
+        err = jl_frag_vanished(j, f);
     if (err == E_CORRUPT || err == E_IO)
         err = jl_opaque_add(opaque, f);
     return err < 0 ? err : E_AGAIN;
@@ -131,30 +147,31 @@ static int seek_load(struct jc_op *op, struct jl_frag *f, struct jl_opaque *opaq
 
 static void seek_step(struct task *t)
 {
-    struct jc_op *op = jl_op_of(t);
-    const struct jc_seek_req *rq = &op->u.seek.rq;
+    struct jc_op *op = jc_op_of(t);
+    struct seek_op *so = (struct seek_op *)op;
+    struct jl_journal *j = jl_op_journal(op);
     struct jl_opaque opaque = {0};
     int err;
 
     do {
-        struct seeker sk = {.rq = rq,
-                            .low = rq->offset / JC_BLOCK_BYTES,
-                            .high = (rq->end_offset - 1) / JC_BLOCK_BYTES,
+        struct seeker sk = {.rq = &so->rq,
+                            .low = so->rq.offset / JC_BLOCK_BYTES,
+                            .high = (so->rq.end_offset - 1) / JC_BLOCK_BYTES,
                             .best_ms = INT64_MIN,
                             .block = -1,
                             .opaque = &opaque};
-        pthread_mutex_lock(&op->store->lock);
-        err = seek_locked(op->j, &sk);
-        pthread_mutex_unlock(&op->store->lock);
+        pthread_mutex_lock(&op->hub->lock);
+        err = seek_locked(j, &sk);
+        pthread_mutex_unlock(&op->hub->lock);
         if (err == E_AGAIN) {
-            err = seek_load(op, sk.load, &opaque);
+            err = seek_load(j, sk.load, &opaque);
             jl_frag_unref(sk.load);
         }
-        op->u.seek.block = err == 0 ? sk.block : -1;
+        so->block = err == 0 ? sk.block : -1;
     } while (err == E_AGAIN);
     jl_opaque_fini(&opaque);
     op->err = err;
-    jl_op_answer(op, seek_done);
+    jc_op_answer(op, seek_done);
 }
 
 int jl_seek(struct jc_store *store, const struct jc_seek_req *r, struct executor *ex,
@@ -166,44 +183,42 @@ int jl_seek(struct jc_store *store, const struct jc_seek_req *r, struct executor
     *out = NULL;
     if (r->offset < 0 || r->end_offset <= r->offset)
         return E_INVALID;
-    if ((err = jl_op_new(jl_store_of(store), JL_OP_SEEK, r->journal, ex, &op)) < 0)
+    if ((err = jc_op_new(jc_hub_of(store), sizeof(struct seek_op), r->journal, ex, NULL, &op)) < 0)
         return err;
-    op->u.seek.rq = *r;
-    op->u.seek.rq.journal = NULL; /* borrowed for the call only */
-    op->u.seek.done = done;
-    op->u.seek.arg = arg;
-    *out = op;
-    if ((err = jl_op_submit(op, seek_step)) < 0) {
-        *out = NULL;
-        jl_op_unref(op);
-    }
-    return err;
+    struct seek_op *so = (struct seek_op *)op;
+    so->rq = *r;
+    so->rq.journal = NULL; /* borrowed for the call only */
+    so->done = done;
+    so->arg = arg;
+    return jc_op_start(op, seek_step, out);
 }
 
 /* --- fragments --- */
 
 static void fragments_done(struct task *t)
 {
-    struct jc_op *op = jl_op_of(t);
+    struct jc_op *op = jc_op_of(t);
+    const struct frags_op *fo = (const struct frags_op *)op;
 
-    op->u.frags.done(op->u.frags.arg, op->err, op->u.frags.list, op->u.frags.n);
-    jl_op_unref(op);
+    fo->done(fo->arg, op->err, fo->list, fo->n);
+    jc_op_unref(op);
 }
 
 static void fragments_step(struct task *t)
 {
-    struct jc_op *op = jl_op_of(t);
-    struct jl_journal *j = op->j;
+    struct jc_op *op = jc_op_of(t);
+    struct frags_op *fo = (struct frags_op *)op;
+    const struct jl_journal *j = jl_op_journal(op);
 
-    pthread_mutex_lock(&op->store->lock);
+    pthread_mutex_lock(&op->hub->lock);
     size_t all = j->frags_n + 1;
-    op->err = j->deleted ? E_NOTFOUND : 0;
-    op->u.frags.list = op->err < 0 ? NULL : mem_array(all, sizeof *op->u.frags.list);
-    if (op->err == 0 && op->u.frags.list == NULL)
+    op->err = j->hub.deleted ? E_NOTFOUND : 0;
+    fo->list = op->err < 0 ? NULL : mem_array(all, sizeof *fo->list);
+    if (op->err == 0 && fo->list == NULL)
         op->err = E_NOMEM;
     for (size_t i = 0; i < all && op->err == 0; i++) {
         const struct jl_frag *f = jl_frag_at(j, i);
-        struct jc_fragment *to = &op->u.frags.list[op->u.frags.n];
+        struct jc_fragment *to = &fo->list[fo->n];
         if (jl_frag_jumped(f) || f->begin == f->end)
             continue;
         *to = (struct jc_fragment){.begin = f->begin,
@@ -213,10 +228,15 @@ static void fragments_step(struct task *t)
                                    .max_clock = f->sum.max_clock,
                                    .content_end = f->sum.content_end};
         memcpy(to->sha1, f->sha1, sizeof to->sha1);
-        op->u.frags.n++;
+        fo->n++;
     }
-    pthread_mutex_unlock(&op->store->lock);
-    jl_op_answer(op, fragments_done);
+    pthread_mutex_unlock(&op->hub->lock);
+    jc_op_answer(op, fragments_done);
+}
+
+static void fragments_fini(struct jc_op *op)
+{
+    mem_free(((struct frags_op *)op)->list);
 }
 
 int jl_fragments(struct jc_store *store, const struct jc_journal *j, struct executor *ex,
@@ -225,11 +245,12 @@ int jl_fragments(struct jc_store *store, const struct jc_journal *j, struct exec
     struct jc_op *op;
     int err;
 
-    if ((err = jl_op_new(jl_store_of(store), JL_OP_FRAGMENTS, j, ex, &op)) < 0)
+    if ((err = jc_op_new(jc_hub_of(store), sizeof(struct frags_op), j, ex, fragments_fini, &op)) <
+        0)
         return err;
-    op->u.frags.done = done;
-    op->u.frags.arg = arg;
-    err = jl_op_submit(op, fragments_step);
-    jl_op_unref(op); /* nobody holds a handle: the step's reference carries it */
+    ((struct frags_op *)op)->done = done;
+    ((struct frags_op *)op)->arg = arg;
+    if ((err = jc_op_start(op, fragments_step, &op)) == 0)
+        jc_op_unref(op); /* nobody holds a handle: the step's reference carries it */
     return err;
 }

@@ -21,7 +21,6 @@
 #include "journal_client/local/index.h"
 #include "journal_client/local/journal.h"
 #include "journal_client/local/loss.h"
-#include "journal_client/local/op.h"
 #include "journal_client/local/request.h"
 #include "journal_client/local/roll.h"
 #include "journal_client/local/store_int.h"
@@ -69,17 +68,10 @@ const struct jl_hooks jl_hooks_system = {.pwrite = sys_pwrite,
 
 /* --- the object --- */
 
-struct jl_store *jl_store_ref(struct jl_store *s)
+static void jl_free(struct jc_hub *h)
 {
-    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
-    return s;
-}
+    struct jl_store *s = (struct jl_store *)h;
 
-void jl_store_unref(struct jl_store *s)
-{
-    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
-        return;
-    pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->fd_lock);
     pthread_cond_destroy(&s->work);
     pthread_cond_destroy(&s->timer_wake);
@@ -97,13 +89,28 @@ static size_t fd_budget(void)
     return n < 8 ? 8 : n;
 }
 
+/* Under the lock. */
+static void jl_timed(struct jc_hub *h)
+{
+    struct jl_store *s = (struct jl_store *)h;
+
+    s->timer_news = true;
+    pthread_cond_signal(&s->timer_wake);
+}
+
 static void jl_close(struct jc_store *s);
+
+static const struct jc_hub_ops hub_ops = {.free = jl_free,
+                                          .journal_free = jl_journal_free,
+                                          .timed = jl_timed,
+                                          .read_fetch = jl_read_fetch,
+                                          .read_bytes = sizeof(struct jc_read)};
 
 static const struct jc_store_ops local_ops = {.name = "local",
                                               .name_rule = JL_NAME_RULE,
-                                              .watch = jl_watch,
-                                              .follow = jl_follow,
-                                              .read = jl_read,
+                                              .watch = jc_hub_watch,
+                                              .follow = jc_hub_follow,
+                                              .read = jc_hub_read,
                                               .read_block = jl_read_block,
                                               .seek = jl_seek,
                                               .append = jl_append,
@@ -112,7 +119,7 @@ static const struct jc_store_ops local_ops = {.name = "local",
                                               .kv_get = jl_kv_get,
                                               .kv_scan = jl_kv_scan,
                                               .kv_set = jl_kv_set,
-                                              .cancel = jl_op_cancel,
+                                              .cancel = jc_op_cancel,
                                               .close = jl_close};
 
 static int store_new(const struct jc_local_opts *o, const struct jl_hooks *hooks,
@@ -124,9 +131,7 @@ static int store_new(const struct jc_local_opts *o, const struct jl_hooks *hooks
     *out = NULL;
     if (s == NULL)
         return E_NOMEM;
-    s->base.ops = &local_ops;
-    atomic_init(&s->refs, 1);
-    s->clock = o->clock != NULL ? o->clock : clock_system();
+    jc_hub_init(&s->hub, &local_ops, &hub_ops, o->clock != NULL ? o->clock : clock_system());
     s->probe = (struct jl_probe){o->probe, o->probe_arg};
     s->read_only = o->read_only;
     s->accept_lost = o->accept_lost;
@@ -136,10 +141,7 @@ static int store_new(const struct jc_local_opts *o, const struct jl_hooks *hooks
     s->lock_fd = -1;
     s->fds_max = fd_budget();
     STAILQ_INIT(&s->queue);
-    TAILQ_INIT(&s->watchers);
-    TAILQ_INIT(&s->timed);
     TAILQ_INIT(&s->fd_lru);
-    pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->fd_lock, NULL);
     pthread_cond_init(&s->work, NULL);
     pthread_condattr_init(&mono);
@@ -147,7 +149,7 @@ static int store_new(const struct jc_local_opts *o, const struct jl_hooks *hooks
     pthread_cond_init(&s->timer_wake, &mono);
     pthread_condattr_destroy(&mono);
     if ((s->dir = mem_strdup(o->dir)) == NULL) {
-        jl_store_unref(s);
+        jc_hub_unref(&s->hub);
         return E_NOMEM;
     }
     for (size_t n = strlen(s->dir); n > 1 && s->dir[n - 1] == '/'; n--)
@@ -214,9 +216,9 @@ static void drop_lock(struct jl_store *s)
 
 static void run_tick(struct jl_store *s, struct jl_req *rq)
 {
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
     s->tick_queued = false;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     jl_housekeeping(s);
     jl_req_answer(rq, 0);
 }
@@ -225,10 +227,10 @@ static void post_tick(struct jl_store *s)
 {
     struct jl_req *rq;
 
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
     bool skip = s->tick_queued || s->read_only;
     s->tick_queued = true;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     if (skip)
         return;
     if (jl_req_new(s, NULL, NULL, &rq) == 0) {
@@ -237,9 +239,9 @@ static void post_tick(struct jl_store *s)
             return;
         jl_req_free(rq);
     }
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->hub.lock);
     s->tick_queued = false;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
 }
 
 /* Sleeps; a new deadline or the end wakes it. */
@@ -254,11 +256,11 @@ static bool timer_sleep(struct jl_store *s, int64_t ms)
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
     }
-    pthread_mutex_lock(&s->lock);
-    if (!s->stop_timer)
-        pthread_cond_timedwait(&s->timer_wake, &s->lock, &until);
+    pthread_mutex_lock(&s->hub.lock);
+    if (!s->stop_timer && !s->timer_news)
+        pthread_cond_timedwait(&s->timer_wake, &s->hub.lock, &until);
     bool stop = s->stop_timer;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     return !stop;
 }
 
@@ -276,9 +278,12 @@ void *jl_timer_main(void *store)
             next_tick = now + s->housekeeping_ms;
         }
         ms = next_tick - now;
-        int64_t nearest = jl_read_deadlines(s);
+        pthread_mutex_lock(&s->hub.lock);
+        s->timer_news = false;
+        pthread_mutex_unlock(&s->hub.lock);
+        int64_t nearest = jc_read_deadlines(&s->hub);
         /* An injected clock moves by itself: look often. */
-        if (nearest >= 0 && s->clock != real && nearest > FAKE_CLOCK_POLL_MS)
+        if (nearest >= 0 && s->hub.clock != real && nearest > FAKE_CLOCK_POLL_MS)
             nearest = FAKE_CLOCK_POLL_MS;
         if (nearest >= 0 && nearest < ms)
             ms = nearest;
@@ -295,6 +300,7 @@ static int start_threads(struct jl_store *s, unsigned io_threads)
 
     if ((err = jobpool_new(io_threads == 0 ? 2 : io_threads, "store-io", &s->io)) < 0)
         return err;
+    s->hub.steps = jobpool_executor(s->io);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     s->committer_runs = pthread_create(&s->committer, NULL, jl_committer_main, s) == 0;
@@ -309,26 +315,26 @@ static int start_threads(struct jl_store *s, unsigned io_threads)
 
 static void end_operations(struct jl_store *s)
 {
-    pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; s->listing != NULL && i < s->listing->n; i++) {
-        struct jl_journal *j = jl_of(s->listing->items[i]);
-        jl_wake_waiters(j, E_CLOSED);
-        jl_end_followers(j, E_CLOSED);
+    pthread_mutex_lock(&s->hub.lock);
+    for (size_t i = 0; s->hub.listing != NULL && i < s->hub.listing->n; i++) {
+        struct jl_journal *j = jl_of(s->hub.listing->items[i]);
+        jc_wake_waiters(&j->hub, E_CLOSED);
+        jc_end_followers(&j->hub, E_CLOSED);
     }
-    jl_end_watchers(s, E_CLOSED);
-    pthread_mutex_unlock(&s->lock);
+    jc_end_watchers(&s->hub, E_CLOSED);
+    pthread_mutex_unlock(&s->hub.lock);
 }
 
 static void jl_close(struct jc_store *store)
 {
     struct jl_store *s = jl_store_of(store);
 
-    pthread_mutex_lock(&s->lock);
-    s->closing = true;
+    pthread_mutex_lock(&s->hub.lock);
+    s->hub.closing = true;
     s->stop_timer = true;
     pthread_cond_signal(&s->work);
     pthread_cond_signal(&s->timer_wake);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     if (s->timer_runs)
         pthread_join(s->timer, NULL);
     if (s->committer_runs)
@@ -337,16 +343,12 @@ static void jl_close(struct jc_store *store)
     if (s->committer_runs)
         jl_seal_all(s);
     jobpool_free(s->io); /* steps that were queued end their operations */
-    pthread_mutex_lock(&s->lock);
-    const struct jc_listing *last = s->listing;
-    s->listing = NULL;
-    pthread_mutex_unlock(&s->lock);
-    jc_listing_unref(last);
+    jc_hub_drop_listing(&s->hub);
     jl_frag_close_all(s);
     jl_db_close(s->db);
     drop_lock(s);
     s->db = NULL;
-    jl_store_unref(s);
+    jc_hub_unref(&s->hub);
 }
 
 /* Everything but the threads. */
@@ -376,7 +378,7 @@ int jl_open_idle(const struct jc_local_opts *o, const struct jl_hooks *hooks, st
 out:
     if (why != NULL && why_bytes > 0 && why[0] == '\0')
         jl_why(why, why_bytes, "%s: %s", s->dir, err_text(err));
-    jl_close(&s->base);
+    jl_close(&s->hub.base);
     return err;
 }
 
@@ -391,12 +393,12 @@ int jl_open(const struct jc_local_opts *o, const struct jl_hooks *hooks, struct 
         return err;
     if ((err = start_threads(s, o->io_threads)) < 0) {
         jl_why(why, why_bytes, "%s: threads: %s", s->dir, err_text(err));
-        jl_close(&s->base);
+        jl_close(&s->hub.base);
         return err;
     }
-    log_event(LOG_INFO, "store.opened", LF_STR("dir", s->dir), LF_UINT("journals", s->listing->n),
-              LF_INT("revision", s->revision));
-    *out = &s->base;
+    log_event(LOG_INFO, "store.opened", LF_STR("dir", s->dir),
+              LF_UINT("journals", s->hub.listing->n), LF_INT("revision", s->revision));
+    *out = &s->hub.base;
     return 0;
 }
 

@@ -1,12 +1,11 @@
 /*
  * Inside of the embedded store. Who owns what:
  *
- *   store lock     queue of requests, listing, journals' heads and fragment lists, operations.
- *                  Order: store lock -> executor's lock; the fd cache's lock is taken alone or
- *                  under the store lock, and nothing under it.
- *   committer      the database, files being written, all that is marked "committer"
- *   I/O pool       reads; borrows fragments by reference, never blocks the committer
- *   timer          deadlines of blocked reads, housekeeping ticks
+ *   store lock     (the hub's) queue of requests, listing, journals' heads and fragment lists,
+ * operations. Order: store lock -> executor's lock; the fd cache's lock is taken alone or under the
+ * store lock, and nothing under it. committer      the database, files being written, all that is
+ * marked "committer" I/O pool       reads; borrows fragments by reference, never blocks the
+ * committer timer          deadlines of blocked reads, housekeeping ticks
  *
  * Objects are counted: journal handles (jc_journal) outlive the store that made them.
  */
@@ -42,15 +41,13 @@ extern const struct jl_hooks jl_hooks_system;
 /* As jc_local_open, with faults. */
 MUST_USE int jl_open(const struct jc_local_opts *o, const struct jl_hooks *hooks,
                      struct jc_store **out, char *why, size_t why_bytes);
-/* The same without threads, for the check: close it with base.ops->close. */
+/* The same without threads, for the check: close it with hub.base.ops->close. */
 MUST_USE int jl_open_idle(const struct jc_local_opts *o, const struct jl_hooks *hooks,
                           struct jl_store **out, char *why, size_t why_bytes);
 
 struct jl_store {
-    struct jc_store base; /* first */
-    atomic_uint refs;
+    struct jc_hub hub; /* first */
     char *dir;
-    const struct clock *clock;
     struct jl_probe probe;
     bool read_only, accept_lost;
     int64_t fragment_bytes, housekeeping_ms;
@@ -60,14 +57,12 @@ struct jl_store {
     pthread_t committer, timer;
     bool committer_runs, timer_runs;
 
-    pthread_mutex_t lock;
+    /* lock: the hub's */
     pthread_cond_t work, timer_wake;
-    bool closing;
     bool stop_timer;
+    bool timer_news; /* a deadline was added since the timer looked */
     bool tick_queued;
     struct jl_req_list queue;
-    const struct jc_listing *listing; /* written by the committer only */
-    struct jl_op_list watchers, timed;
 
     pthread_mutex_t fd_lock;
     struct jl_frag_list fd_lru; /* oldest first */
@@ -84,8 +79,6 @@ static inline struct jl_store *jl_store_of(struct jc_store *s)
 {
     return (struct jl_store *)s;
 }
-struct jl_store *jl_store_ref(struct jl_store *s);
-void jl_store_unref(struct jl_store *s);
 
 /* commit.c; committer thread */
 void *jl_committer_main(void *store);

@@ -166,7 +166,7 @@ static inline int bl_kv_set(struct jc_store *s, const struct jc_kv *kv, size_t n
 
 static inline void bl_cancel(struct jc_op *op)
 {
-    jl_op_cancel(op);
+    jc_op_cancel(op);
 }
 
 /* --- life --- */

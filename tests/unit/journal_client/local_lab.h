@@ -12,7 +12,6 @@
 #include "journal_client/local/block.h"
 #include "journal_client/local/dir.h"
 #include "journal_client/local/loss.h"
-#include "journal_client/local/op.h"
 #include "journal_client/local/roll.h"
 #include "journal_client/local/store_int.h"
 #include "tests/contract/temp_dir.h"
