@@ -97,9 +97,9 @@ static void keep_floor(struct adopt *a)
 
     j->floor = a->heads;
     j->floor_known = true;
-    pthread_mutex_lock(&a->s->lock);
-    j->heads = a->heads;
-    pthread_mutex_unlock(&a->s->lock);
+    pthread_mutex_lock(&a->s->hub.lock);
+    j->hub.heads = a->heads;
+    pthread_mutex_unlock(&a->s->hub.lock);
     gz_floor_save(j);
     gz_floors_write(a->s);
     finish(a, 0);
@@ -184,8 +184,8 @@ static void ask_head(struct adopt *a)
     gz__read_request__init(&rq);
     int err;
 
-    if (a->s->stopping || a->j->deleted) {
-        finish(a, a->j->deleted ? E_NOTFOUND : E_CLOSED);
+    if (a->s->stopping || a->j->hub.deleted) {
+        finish(a, a->j->hub.deleted ? E_NOTFOUND : E_CLOSED);
         return;
     }
     rq.journal = a->j->name;
@@ -223,11 +223,11 @@ int jc_gazette_adopt(struct jc_store *store, const struct jc_journal *j,
     a->done = done;
     a->arg = arg;
     a->task.run = run_home;
-    pthread_mutex_lock(&s->lock);
-    err = s->closing ? E_CLOSED : 0;
+    pthread_mutex_lock(&s->hub.lock);
+    err = s->hub.closing ? E_CLOSED : 0;
     if (err == 0)
         mailbox_post(&s->mb, &a->task);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->hub.lock);
     if (err < 0) {
         gz_journal_unref(a->j);
         gz_store_unref(s);
