@@ -102,8 +102,10 @@ int move_look(struct move *m)
 
     if (err < 0)
         return err;
-    if ((m->v = mem_array(l->n + 1, sizeof *m->v)) == NULL)
-        err = E_NOMEM;
+    if ((m->v = mem_array(l->n + 1, sizeof *m->v)) == NULL) {
+        jc_listing_unref(l);
+        return E_NOMEM;
+    }
     for (size_t i = 0; err == 0 && i < l->n; i++) {
         struct move_journal *j = &m->v[m->n++];
         *j = (struct move_journal){.from = jc_journal_ref(l->items[i])};
@@ -111,8 +113,7 @@ int move_look(struct move *m)
             err = ask_fragments(m, m->local, j->from, j);
     }
     jc_listing_unref(l);
-    if (m->n > 0)
-        qsort(m->v, m->n, sizeof *m->v, by_rank);
+    qsort(m->v, m->n, sizeof *m->v, by_rank);
     return err;
 }
 

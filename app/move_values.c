@@ -67,12 +67,13 @@ static int copy_one(struct scan *s, const struct jc_kv *kv)
         return 0;
     if (has_suffix(kv->key, GENERATION))
         err = move_generation(s->m, kv->value, &value);
-    else if ((value = blob_copy(kv->value)) == NULL)
-        err = E_NOMEM;
+    else
+        value = blob_copy(kv->value);
     if (err < 0)
         return err;
     char *key = mem_strdup(kv->key);
-    if (key == NULL) {
+    if (key == NULL || value == NULL) {
+        mem_free(key);
         blob_unref(value);
         return E_NOMEM;
     }
