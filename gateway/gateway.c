@@ -165,6 +165,7 @@ static void on_view(void *arg, const struct gw_view *view)
             gw->repost = true;
         }
     }
+    registry_http_view(gw->registry, view);
     log_event(LOG_DEBUG, "gateway.view", LF_INT("revision", view->revision),
               LF_UINT("topics", view->topics_n));
     start_accepting(gw);
@@ -310,6 +311,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     if (gw->shared.tls != NULL && tls_server_changed(gw->shared.tls))
         reload_tls(gw);
     view_build_tick(gw->views);
+    registry_http_tick(gw->registry);
     if (view_build_current(gw->views) == NULL)
         return;
     if (gw->repost)
@@ -449,9 +451,11 @@ static int start_registry(struct gateway *gw, char *why, size_t why_bytes)
                                        .clock = gw->shared.clock,
                                        .control = &gw->mb,
                                        .jobs = gw->jobs,
+                                       .store = gw->shared.store,
                                        .auth = gw->shared.auth,
                                        .tls = gw->shared.tls,
                                        .view = admin_view,
+                                       .cluster_id = gw->shared.cluster_id,
                                        .arg = gw};
 
     return gw->config->registry.host == NULL

@@ -1,20 +1,25 @@
 /*
- * What the schema registry answers: Confluent's REST interface, read only, over the topics of one
- * task (docs/registry.md). Pure: a request and a task in, a status and a JSON body out.
+ * What the schema registry answers: Confluent's REST interface, read only, over the subjects of one
+ * task (docs/registry.md). Pure: a request, a task and its history in, a status and a JSON body
+ * out.
  */
 #pragma once
 
 #include "base/writer.h"
 #include "gateway/http_parse.h"
+#include "gateway/registry_history.h"
 #include "gateway/view.h"
 
 #define REGISTRY_JSON "application/vnd.schemaregistry.v1+json"
 
+/* All borrowed. */
 struct registry_ask {
     enum http_method method; /* HEAD is answered as GET */
     const char *target;      /* as it came: split before it is percent-decoded */
     struct span body;
     const struct gw_task *task;
+    const struct registry_history *history; /* brought up to the view that task is of */
+    const char *cluster_id;
 };
 
 /* Appends the body to w; returns the HTTP status. When wr_err(w) < 0 afterwards there is none. */

@@ -8,12 +8,14 @@
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <strings.h>
+#include <sys/queue.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "gateway/auth_int.h"
 #include "gateway/http_server.h"
 #include "gateway/registry_answer.h"
+#include "gateway/registry_store.h"
 #include "gateway/tls.h"
 
 #define BODY_MAX   ((size_t)4 << 20)
@@ -22,9 +24,19 @@
 #define ANSWER_MAX ((size_t)256 << 20)
 #define BASIC_MAX  16384
 
+/* A request that waits until the versions of its answer are durable. */
+struct waiting {
+    STAILQ_ENTRY(waiting) link;
+    struct http_rq *rq;
+    char *task; /* whose it is: the view may be another one by then */
+};
+
 struct registry_http {
     struct registry_host host;
     struct http_server *http;
+    struct registry_store *versions;
+    STAILQ_HEAD(, waiting) waits;
+    size_t waits_n;
     size_t busy;
 };
 
@@ -71,10 +83,15 @@ static void refuse_user(struct http_rq *rq)
     refuse(rq, 401, 40101, "Unauthorized");
 }
 
-static void answer(struct http_rq *rq, const struct gw_task *task)
+static void answer_now(const struct registry_http *r, struct http_rq *rq,
+                       const struct gw_task *task)
 {
     const struct http_head *head = http_rq_head(rq);
-    struct registry_ask ask = {.method = head->method, .target = head->target, .task = task};
+    struct registry_ask ask = {.method = head->method,
+                               .target = head->target,
+                               .task = task,
+                               .history = registry_store_history(r->versions),
+                               .cluster_id = r->host.cluster_id};
     struct blob *body = NULL;
     struct writer w;
 
@@ -87,6 +104,66 @@ static void answer(struct http_rq *rq, const struct gw_task *task)
     if (status == 405)
         http_add_header(rq, "Allow", "GET, HEAD, POST");
     reply(rq, status, &w);
+}
+
+static void wait_end(struct waiting *wait)
+{
+    mem_free(wait->task);
+    mem_free(wait);
+}
+
+/* Answers, or lets it wait: see registry_store.h. Connections bound how many there are. */
+static void answer(struct registry_http *r, struct http_rq *rq, const struct gw_task *task)
+{
+    if (registry_store_settled(r->versions, r->host.view(r->host.arg))) {
+        answer_now(r, rq, task);
+        return;
+    }
+    struct waiting *wait = mem_zalloc(sizeof *wait);
+    if (wait == NULL || (wait->task = mem_strdup(task->name)) == NULL) {
+        mem_free(wait);
+        refuse(rq, 503, 50301, "out of memory");
+        return;
+    }
+    wait->rq = rq;
+    STAILQ_INSERT_TAIL(&r->waits, wait, link);
+    r->waits_n++;
+}
+
+static void on_settled(void *arg)
+{
+    struct registry_http *r = arg;
+    struct waiting *wait;
+    const struct gw_view *view = r->host.view(r->host.arg);
+
+    if (view != NULL)
+        registry_store_view(r->versions, view);
+    while (registry_store_settled(r->versions, view) && (wait = STAILQ_FIRST(&r->waits)) != NULL) {
+        const struct gw_task *task = gw_view_task(view, span_str(wait->task));
+
+        STAILQ_REMOVE_HEAD(&r->waits, link);
+        r->waits_n--;
+        if (task == NULL) /* it is gone meanwhile */
+            refuse_user(wait->rq);
+        else
+            answer_now(r, wait->rq, task);
+        wait_end(wait);
+    }
+}
+
+void registry_http_view(struct registry_http *r, const struct gw_view *view)
+{
+    if (r == NULL)
+        return;
+    registry_store_view(r->versions, view);
+    if (registry_store_settled(r->versions, view))
+        on_settled(r);
+}
+
+void registry_http_tick(struct registry_http *r)
+{
+    if (r != NULL)
+        registry_store_tick(r->versions, r->host.view(r->host.arg));
 }
 
 /* --- passwords --- */
@@ -146,7 +223,7 @@ static void checked(struct task *t)
         log_peer(LOG_WARN, "registry.login_failed", LF_SPAN("task", c->user));
         refuse_user(c->rq);
     } else {
-        answer(c->rq, task);
+        answer(r, c->rq, task);
     }
     check_free(c);
 }
@@ -225,7 +302,7 @@ static void on_request(void *arg, struct http_rq *rq)
     if (task == NULL)
         refuse_user(rq);
     else
-        answer(rq, task);
+        answer(r, rq, task);
 }
 
 /* --- life --- */
@@ -239,6 +316,17 @@ int registry_http_start(const struct registry_host *host, struct event_base *bas
     if (r == NULL)
         return E_NOMEM;
     r->host = *host;
+    STAILQ_INIT(&r->waits);
+    const struct registry_store_opts versions = {.store = host->store,
+                                                 .control = host->control,
+                                                 .clock = host->clock,
+                                                 .settled = on_settled,
+                                                 .arg = r};
+    int err = registry_store_start(&versions, &r->versions);
+    if (err < 0) {
+        mem_free(r);
+        return err;
+    }
     struct http_opts opts = {
         .base = base,
         .clock = host->clock,
@@ -255,9 +343,9 @@ int registry_http_start(const struct registry_host *host, struct event_base *bas
         opts.transport = tls_server_http;
         opts.transport_arg = host->tls;
     }
-    int err = http_server_start(&opts, &r->http, why, why_bytes);
+    err = http_server_start(&opts, &r->http, why, why_bytes);
     if (err < 0) {
-        mem_free(r);
+        registry_http_free(r);
         return err;
     }
     *out = r;
@@ -277,15 +365,23 @@ void registry_http_drain(struct registry_http *r)
 
 size_t registry_http_busy(const struct registry_http *r)
 {
-    return r == NULL ? 0 : r->busy + http_server_unsent(r->http);
+    return r == NULL ? 0 : r->busy + r->waits_n + http_server_unsent(r->http);
 }
 
 void registry_http_free(struct registry_http *r)
 {
+    struct waiting *wait;
+
     if (r == NULL)
         return;
-    while (r->busy > 0) /* the pool always comes back */
+    while (r->busy > 0 || registry_store_busy(r->versions) > 0) /* they always come back */
         (void)mailbox_wait(r->host.control, -1);
+    while ((wait = STAILQ_FIRST(&r->waits)) != NULL) {
+        STAILQ_REMOVE_HEAD(&r->waits, link);
+        http_drop(wait->rq);
+        wait_end(wait);
+    }
     http_server_free(r->http);
+    registry_store_free(r->versions);
     mem_free(r);
 }

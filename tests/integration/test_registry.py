@@ -141,13 +141,85 @@ def test_a_misfit_stops_its_partition_until_the_catalog_is_mended(serve):
     assert b'stopped at' in s.request('GET', '/')[1]
     write(s.catalog, ['string', 'integer'])
     end = time.monotonic() + 30
-    while ask(s, '/subjects/a-value/versions/1')[1]['schema'].count('RawJSON') == 0:
+    while ask(s, '/subjects/a-value/versions/latest')[1]['schema'].count('RawJSON') == 0:
         assert time.monotonic() < end
         time.sleep(0.2)
     _, got = read(s, 3)
     assert [r['offset'] for r in got][1] == stopped['offset']
     assert stopped_at(s) is None
     assert [json.loads(r['value']['name']['json']) for r in got] == ['x', 7, 'z']
+
+
+def until(what):
+    end = time.monotonic() + 30
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def versions_of(s, subject='a-value', query=''):
+    return ask(s, '/subjects/%s/versions%s' % (subject, query))[1]
+
+
+def restart(s):
+    s.restart()
+    s.registry = json.loads(s.ports_file.read_text())['registry']
+
+
+def test_versions_are_the_history_of_the_catalog(serve):
+    s = serve()
+    s.publish('acme/a', [{'id': 1, 'name': 'x'}])
+    first = ask(s, '/subjects/a-value/versions/latest')[1]
+    assert versions_of(s) == [1] and first['version'] == 1
+    write(s.catalog, ['string', 'integer'])
+    until(lambda: versions_of(s) == [1, 2])
+    second = ask(s, '/subjects/a-value/versions/-1')[1]
+    assert second['version'] == 2 and second['id'] != first['id']
+    # records are encoded as they are read, so all of them carry the id of now; what was cached before is still found
+    head, got = read(s, 1)
+    assert head['latest'] == got[0]['id'] == second['id']
+    assert ask(s, '/subjects/a-value/versions/1')[1] == first
+    assert ask(s, '/schemas/ids/%d' % first['id'])[1] == {'schema': first['schema']}
+    assert ask(s, '/schemas/ids/%d/versions' % first['id'])[1] == [{'subject': 'a-value', 'version': 1}]
+    look = lambda v: ask(s, '/subjects/a-value', method='POST', body=json.dumps({'schema': v['schema']}))[1]
+    assert look(first) == first and look(second) == second
+    assert versions_of(s, 'a-key') == [1]
+    assert ask(s, '/schemas/ids/%d' % first['id'], 't/b', 'other')[0] == 404
+    # a restart with yet another catalog goes on from there
+    s.stop()
+    write(s.catalog, ['string', 'integer', 'boolean'], deletions='cdc')
+    s.start()
+    s.registry = json.loads(s.ports_file.read_text())['registry']
+    assert versions_of(s) == [1, 2, 3]
+    assert [ask(s, '/subjects/a-value/versions/%d' % v['version'])[1] for v in (first, second)] == [first, second]
+    # what comes back is found again, and is the latest, since it is what records carry
+    write(s.catalog)
+    until(lambda: ask(s, '/subjects/a-value/versions/latest')[1] == first)
+    assert versions_of(s) == [1, 2, 3]
+    restart(s)
+    assert versions_of(s) == [1, 2, 3] and ask(s, '/subjects/a-value/versions/latest')[1] == first
+    assert [x['version'] for x in ask(s, '/schemas?subjectPrefix=a-v')[1]] == [1, 2, 3]
+    assert [x['version'] for x in ask(s, '/schemas?subjectPrefix=a-v&latestOnly=true')[1]] == [1]
+
+
+def test_a_binding_that_is_gone_is_a_deleted_subject(serve):
+    s = serve()
+    first = ask(s, '/subjects/a-value/versions/1')[1]
+    with open(s.catalog) as f:
+        catalog = json.load(f)
+    catalog['materializations']['t/a']['bindings'][0]['resource']['topic_name'] = 'renamed'
+    with open(s.catalog + '.tmp', 'w') as f:
+        json.dump(catalog, f)
+    os.rename(s.catalog + '.tmp', s.catalog)
+    until(lambda: ask(s, '/subjects')[1] == ['renamed-key', 'renamed-value'])
+    assert ask(s, '/subjects?deleted=true')[1] == ['a-key', 'a-value', 'renamed-key', 'renamed-value']
+    assert ask(s, '/subjects?deletedOnly=true')[1] == ['a-key', 'a-value']
+    assert ask(s, '/subjects/a-value/versions')[1]['error_code'] == 40401
+    assert versions_of(s, query='?deleted=true') == [1] and versions_of(s, query='?deletedOnly=true') == [1]
+    assert ask(s, '/subjects/a-value/versions/latest?deleted=true')[1] == first
+    assert ask(s, '/schemas/ids/%d' % first['id'])[0] == 200
+    assert ask(s, '/schemas/ids/%d/subjects' % first['id'])[1] == ['renamed-value']
+    assert ask(s, '/schemas/ids/%d/subjects?deleted=true' % first['id'])[1] == ['a-value', 'renamed-value']
 
 
 def test_policies_for_misfits(serve):

@@ -25,6 +25,7 @@ static const struct catalog *catalog;
 static struct gw_encoder encoders[2];
 static struct gw_topic topics[2];
 static struct gw_task tasks[2];
+static struct registry_history history;
 static char text[16384];
 
 static int setup(void **state)
@@ -38,14 +39,18 @@ static int setup(void **state)
         encoders[i] = (struct gw_encoder){
             .avro = b->avro, .avro_key = b->avro != NULL, .avro_value = b->avro != NULL};
         topics[i] = (struct gw_topic){.name = b->topic, .binding = b, .encoder = &encoders[i]};
-        tasks[i] = (struct gw_task){.name = "t", .topics = &topics[i], .topics_n = 1};
+        tasks[i] =
+            (struct gw_task){.name = catalog->tasks[i].name, .topics = &topics[i], .topics_n = 1};
     }
-    return 0;
+    const struct gw_view view = {.tasks = tasks, .tasks_n = 2};
+    registry_history_init(&history);
+    return registry_history_take(&history, &view, 1);
 }
 
 static int teardown(void **state)
 {
     (void)state;
+    registry_history_fini(&history);
     catalog_unref(catalog);
     return 0;
 }
@@ -53,8 +58,12 @@ static int teardown(void **state)
 /* The status; the body is in `text`. */
 static int ask(size_t task, enum http_method method, const char *target, const char *body)
 {
-    const struct registry_ask a = {
-        .method = method, .target = target, .body = span_str(body), .task = &tasks[task]};
+    const struct registry_ask a = {.method = method,
+                                   .target = target,
+                                   .body = span_str(body),
+                                   .task = &tasks[task],
+                                   .history = &history,
+                                   .cluster_id = "c"};
     struct writer w;
 
     wr_init(&w, sizeof text - 1);
@@ -83,8 +92,8 @@ static void subjects_are_split_before_they_are_decoded(void **state)
     assert_int_equal(get("/subjects/:.:x%2Fy-value/versions/-1"), 200);
     assert_non_null(strstr(text, "\"version\":1,"));
     assert_int_equal(get("/subjects/x/y-value/versions"), 404);
-    assert_int_equal(get("/subjects/%zz/versions"), 404);
-    assert_int_equal(get("/subjects/x%00/versions"), 404);
+    assert_int_equal(get("/subjects/%zz/versions"), 400);
+    assert_int_equal(get("/subjects/x%00/versions"), 400);
 }
 
 static void errors_have_confluents_codes(void **state)
@@ -107,6 +116,21 @@ static void errors_have_confluents_codes(void **state)
         {HTTP_DELETE, "/subjects/x%2Fy-value", 422, ":42205,"},
         {HTTP_PUT, "/config", 422, ":42205,"},
         {HTTP_PUT, "/mode/s", 422, ":42205,"},
+        {HTTP_DELETE, "/config/s", 422, ":42205,"},
+        {HTTP_DELETE, "/subjects/x%2Fy-value/versions/1", 422, ":42205,"},
+        {HTTP_DELETE, "/contexts/c", 422, ":42205,"},
+        {HTTP_GET, "/subjects/x%2Fy-value", 405, ":405,"},
+        {HTTP_POST, "/mode", 405, ":405,"},
+        {HTTP_GET, "/compatibility/subjects/x%2Fy-value/versions/1", 405, ":405,"},
+        {HTTP_GET, "/subjects/x%2Fy-value/versions/2147483648", 422, ":42202,"},
+        {HTTP_GET, "/subjects/x%2Fy-value/versions/-2", 422, ":42202,"},
+        {HTTP_GET, "/subjects/x%2Fy-value/versions/1/nothing", 404, ":404,"},
+        {HTTP_GET, "/subjects/x%2Fy-value/versions?offset=x", 404, ":404,"},
+        {HTTP_GET, "/subjects/x%2Fy-value/metadata?key=k&value=v", 404, ":40403,"},
+        {HTTP_GET, "/schemas/ids/4294967296", 404, ":404,"},
+        {HTTP_GET, "/schemas/guids/x", 404, ":40403,"},
+        {HTTP_GET, "/schemas/x", 404, ":404,"},
+        {HTTP_GET, "/v1/metadata/x", 404, ":404,"},
         {HTTP_POST, "/schemas/types", 405, ":405,"},
         {HTTP_POST, "/subjects/x%2Fy-value", 422, ":42201,"},
         {HTTP_GET, "/config/s", 404, ":40408,"},
@@ -146,6 +170,11 @@ static void schemas_are_found_by_id_and_by_text(void **state)
                      404);
     assert_non_null(strstr(text, ":40403,"));
     assert_int_equal(ask(0, HTTP_POST, "/subjects/x%2Fy-value", "{\"schema\":\"{\"}"), 422);
+    assert_int_equal(ask(0, HTTP_POST, "/subjects/x%2Fy-value", "{"), 400);
+    assert_int_equal(
+        ask(0, HTTP_POST, "/subjects/x%2Fy-value", "{\"schema\":\"{}\",\"schemaType\":\"NOPE\"}"),
+        422);
+    assert_non_null(strstr(text, ":42201,"));
     assert_int_equal(ask(0, HTTP_POST, "/compatibility/subjects/x%2Fy-value/versions/latest",
                          "{\"schema\":\"\\\"string\\\"\"}"),
                      200);
