@@ -1,7 +1,7 @@
 /*
  * What every store is built on: the store and its journals as counted objects behind one lock (the
  * store lock of docs/threads.md), and what callers run on them: op.c the life of an operation,
- * news.c watches and followers, stream.c stream reads.
+ * news.c watches and followers, stream.c stream reads, ask.c blocks, seeks, fragments.
  *
  * A store has jc_hub and jc_hub_journal as the first members of its own objects and says in
  * jc_hub_ops what differs. Its work on operations ("steps") runs on one executor, `steps`;
@@ -14,11 +14,15 @@
 #include <sys/queue.h>
 
 #include "journal_client/store.h"
+#include "journal_client/uuid.h"
 
 struct jc_hub;
 struct jc_hub_journal;
+struct jc_block_ask;
+struct jc_frags_ask;
 struct jc_news;
 struct jc_read;
+struct jc_seek_ask;
 
 TAILQ_HEAD(jc_op_list, jc_op);
 
@@ -30,13 +34,21 @@ struct jc_hub_ops {
     void (*followed)(struct jc_news *n);
     /* Under the lock. A read that waits has a deadline: jc_read_deadlines() wants to be called. */
     void (*timed)(struct jc_hub *h);
-    /* On steps, with a step's reference. NULL: jc_read_step at once. Calls jc_read_step when the
-     * heads of the journal are known, with op.err set when they never will be. */
-    void (*read_begin)(struct jc_read *r);
+    /* On steps, with a step's reference: the first step of all but news. NULL: op->ready at once.
+     * Calls op->ready when the heads of the journal are known, with op->err set when they never
+     * will be. */
+    void (*begin)(struct jc_op *op);
     /* On steps, with a step's reference. Reads at most r->chunk bytes from r->pos, which lies below
      * stop, and calls jc_read_got once, then or later, on steps. */
     void (*read_fetch)(struct jc_read *r, int64_t stop);
     size_t read_bytes; /* size of the store's object that begins with a jc_read */
+    /* On steps, with a step's reference, which the answer takes: jc_block_answer, jc_seek_answer,
+     * jc_frags_answer, once, then or later, on steps. */
+    void (*block)(struct jc_block_ask *a);
+    void (*block_fini)(struct jc_block_ask *a); /* of the store's own part; NULL: nothing */
+    size_t block_bytes;                         /* as read_bytes */
+    void (*seek)(struct jc_seek_ask *a);
+    void (*fragments)(struct jc_frags_ask *a);
 };
 
 struct jc_hub {
@@ -93,8 +105,8 @@ struct jc_op {
     void (*fini)(struct jc_op *op); /* gives back what the kind owns; NULL: nothing */
     /* Of who runs the step. */
     int err;
-    void (*ready)(struct jc_op *op); /* the store's own use, with step_link */
-    TAILQ_ENTRY(jc_op) step_link;
+    void (*ready)(struct jc_op *op); /* its first step, once its journal's heads are known */
+    TAILQ_ENTRY(jc_op) step_link;    /* the store's own use */
     /* lock: the hub's */
     bool canceled;
     bool timed;
@@ -113,7 +125,7 @@ struct jc_op *jc_op_of(struct task *t);
 MUST_USE int jc_op_step(struct jc_op *op, void (*run)(struct task *t));
 /* The first step of a new operation; sets the caller's handle before it can run. An error frees
  * op. */
-MUST_USE int jc_op_start(struct jc_op *op, void (*run)(struct task *t), struct jc_op **out);
+MUST_USE int jc_op_start(struct jc_op *op, void (*ready)(struct jc_op *op), struct jc_op **out);
 /* From a step: posts run to the op's executor, the step's reference goes along. Nothing is posted,
  * and the reference dropped, when it was cancelled. */
 void jc_op_answer(struct jc_op *op, void (*run)(struct task *t));
@@ -186,3 +198,65 @@ void jc_read_got(struct jc_read *r, int err, int64_t at, struct blob *bytes, int
 void jc_wake_waiters(struct jc_hub_journal *j, int err);
 /* Any thread, without the lock: ends what is late. Returns ms until the next deadline, -1: none. */
 int64_t jc_read_deadlines(struct jc_hub *h);
+
+/* --- blocks, seeks, fragments (ask.c) --- */
+
+struct jc_block_ask {
+    struct jc_op op;
+    struct jc_block_req rq; /* journal is NULL: see op.j */
+    jc_block_fn *done;
+    void *arg;
+    struct jc_block out;
+};
+
+struct jc_seek_ask {
+    struct jc_op op;
+    struct jc_seek_req rq; /* journal is NULL: see op.j */
+    jc_seek_fn *done;
+    void *arg;
+    int64_t block;
+    int64_t tried; /* the store's own use, 0 at first */
+};
+
+struct jc_frags_ask {
+    struct jc_op op;
+    jc_fragments_fn *done;
+    void *arg;
+    struct jc_fragment *list; /* owned */
+    size_t n;
+};
+
+/* jc_store_ops.read_block, .seek and .fragments */
+int jc_hub_read_block(struct jc_store *s, const struct jc_block_req *r, struct executor *ex,
+                      jc_block_fn *done, void *arg, struct jc_op **out);
+int jc_hub_seek(struct jc_store *s, const struct jc_seek_req *r, struct executor *ex,
+                jc_seek_fn *done, void *arg, struct jc_op **out);
+int jc_hub_fragments(struct jc_store *s, const struct jc_journal *j, struct executor *ex,
+                     jc_fragments_fn *done, void *arg);
+/* With err < 0 what was collected is dropped. */
+void jc_block_answer(struct jc_block_ask *a, int err);
+void jc_seek_answer(struct jc_seek_ask *a, int err, int64_t block);
+void jc_frags_answer(struct jc_frags_ask *a, int err);
+
+/* The choice among blocks by what an index knows of each. */
+struct jc_seeker {
+    const struct jc_seek_req *rq;
+    int64_t low, high; /* blocks, both inclusive */
+    int64_t best_ms;   /* of block */
+    int64_t block;     /* the answer so far, -1: none */
+};
+
+static inline struct jc_seeker jc_seeker_of(const struct jc_seek_req *rq)
+{
+    return (struct jc_seeker){.rq = rq,
+                              .low = rq->offset / JC_BLOCK_BYTES,
+                              .high = (rq->end_offset - 1) / JC_BLOCK_BYTES,
+                              .best_ms = INT64_MIN,
+                              .block = -1};
+}
+static inline int64_t jc_seek_ms(const struct jc_seek_req *rq, uint64_t clock)
+{
+    return jc_clock_unix_ms(clock < rq->max_clock ? clock : rq->max_clock);
+}
+/* Takes one block in. True: no later block can be better. */
+bool jc_seek_look(struct jc_seeker *sk, int64_t block, bool content, uint64_t max_clock);

@@ -129,10 +129,23 @@ int jc_op_step(struct jc_op *op, void (*run)(struct task *t))
     return err;
 }
 
-int jc_op_start(struct jc_op *op, void (*run)(struct task *t), struct jc_op **out)
+static void run_begin(struct task *t)
 {
+    struct jc_op *op = jc_op_of(t);
+
+    if (jc_op_canceled(op))
+        jc_op_unref(op);
+    else if (op->hub->ops->begin != NULL)
+        op->hub->ops->begin(op);
+    else
+        op->ready(op);
+}
+
+int jc_op_start(struct jc_op *op, void (*ready)(struct jc_op *op), struct jc_op **out)
+{
+    op->ready = ready;
     *out = op;
-    int err = jc_op_step(op, run);
+    int err = jc_op_step(op, run_begin);
     if (err < 0) {
         *out = NULL;
         jc_op_unref(op);

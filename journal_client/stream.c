@@ -129,14 +129,9 @@ static void run_step(struct task *t)
     jc_read_step(read_of(jc_op_of(t)));
 }
 
-static void run_begin(struct task *t)
+static void ready(struct jc_op *op)
 {
-    struct jc_op *op = jc_op_of(t);
-
-    if (op->hub->ops->read_begin != NULL)
-        op->hub->ops->read_begin(read_of(op));
-    else
-        jc_read_step(read_of(op));
+    jc_read_step(read_of(op));
 }
 
 void jc_read_got(struct jc_read *r, int err, int64_t at, struct blob *bytes, int64_t skip_to)
@@ -225,5 +220,5 @@ int jc_hub_read(struct jc_store *s, const struct jc_read_opts *o, const struct j
     r->deadline_ms = o->deadline_ms;
     r->block = o->block;
     r->chunk = o->chunk_bytes == 0 ? CHUNK_BYTES : o->chunk_bytes;
-    return jc_op_start(op, run_begin, out);
+    return jc_op_start(op, ready, out);
 }

@@ -2,6 +2,10 @@
  * Block reads. No index says where a block's first document begins: it is looked for backwards, in
  * growing steps, unless an earlier block read left a hint (readers go forward, and where one
  * block's last document ends the next one's first begins).
+ *
+ * What no broker and no fragment gives within GZ_GIVE_UP_MS fails the read, or, for who asked so,
+ * is told as a damaged range: up to the end of its fragment, since the next one begins with a
+ * document.
  */
 #include "base/mem.h"
 #include "journal_client/gazette/gazette_int.h"
@@ -9,76 +13,29 @@
 #define BACK_FIRST 4096
 #define BACK_GROWS 8
 
-struct piece {
-    int64_t at;
-    struct blob *bytes;
-};
+static void step(struct gz_block_op *b);
 
-struct block_op {
-    struct jc_op op; /* first */
-    struct gz_range range;
-    int64_t block, from;
-    jc_block_fn *done;
-    void *arg;
-    struct jc_block out;
-    struct piece *v; /* by rising offset */
-    size_t n, cap;
-    int64_t low, high; /* what is asked */
-    int64_t p0;        /* documents that end at or behind it */
-    int64_t back;      /* so far back for the document's begin */
-    bool exact;        /* low is a document's begin */
-    size_t front;      /* pieces that the running backward read brought */
-    int64_t until;     /* where the running read ends */
-};
-
-static void step(struct block_op *b);
-
-static void drop(struct jc_op *op)
+void gz_block_fini(struct jc_block_ask *a)
 {
-    struct block_op *b = (struct block_op *)op;
+    struct gz_block_op *b = (struct gz_block_op *)a;
 
     for (size_t i = 0; i < b->n; i++)
         blob_unref(b->v[i].bytes);
     mem_free(b->v);
-    b->v = NULL;
-    b->n = b->cap = 0;
-    jc_block_fini(&b->out);
-}
-
-static void run_done(struct task *t)
-{
-    struct jc_op *op = jc_op_of(t);
-    struct block_op *b = (struct block_op *)op;
-
-    if (jc_op_enter(op)) {
-        struct jc_block out = b->out;
-        b->out = (struct jc_block){0};
-        b->done(b->arg, op->err, op->err == 0 ? &out : NULL);
-        jc_op_unref(op);
-    }
-    jc_op_unref(op);
-}
-
-static void finish(struct block_op *b, int err)
-{
-    b->op.err = err;
-    if (err < 0)
-        drop(&b->op);
-    jc_op_answer(&b->op, run_done);
 }
 
 /* --- from pieces to segments --- */
 
-static int64_t piece_end(const struct piece *p)
+static int64_t piece_end(const struct gz_piece *p)
 {
     return p->at + (int64_t)p->bytes->len;
 }
 
 /* The offset behind the last newline of pieces [from, to) that lies below limit; -1: none. */
-static int64_t newline_below(const struct piece *v, size_t from, size_t to, int64_t limit)
+static int64_t newline_below(const struct gz_piece *v, size_t from, size_t to, int64_t limit)
 {
     for (size_t i = to; i > from; i--) {
-        const struct piece *p = &v[i - 1];
+        const struct gz_piece *p = &v[i - 1];
         if (p->at >= limit)
             continue;
         size_t n = limit - p->at < (int64_t)p->bytes->len ? (size_t)(limit - p->at) : p->bytes->len;
@@ -90,15 +47,15 @@ static int64_t newline_below(const struct piece *v, size_t from, size_t to, int6
 }
 
 /* Pieces [from, to) adjoin. */
-static int add_segment(struct block_op *b, size_t from, size_t to, int64_t begin, int64_t end)
+static int add_segment(struct gz_block_op *b, size_t from, size_t to, int64_t begin, int64_t end)
 {
-    struct jc_block *out = &b->out;
+    struct jc_block *out = &b->ask.out;
     struct blob *copy = blob_new((size_t)(end - begin));
 
     if (copy == NULL)
         return E_NOMEM;
     for (size_t i = from; i < to; i++) {
-        const struct piece *p = &b->v[i];
+        const struct gz_piece *p = &b->v[i];
         int64_t a = p->at > begin ? p->at : begin, z = piece_end(p) < end ? piece_end(p) : end;
         if (a >= z)
             continue;
@@ -109,6 +66,88 @@ static int add_segment(struct block_op *b, size_t from, size_t to, int64_t begin
     return 0;
 }
 
+/* --- what could not be read --- */
+
+static bool is_damage(const struct gz_block_op *b, int err)
+{
+    return b->ask.rq.partial && (err == E_CORRUPT || err == E_IO);
+}
+
+static int add_damage(struct gz_block_op *b, int64_t begin, int64_t end)
+{
+    struct jc_block *out = &b->ask.out;
+    size_t at = out->damaged_n;
+    struct jc_range *v = mem_realloc(out->damaged, (at + 1) * sizeof *v);
+
+    if (v == NULL)
+        return E_NOMEM;
+    out->damaged = v;
+    while (at > 0 && v[at - 1].begin > begin)
+        at--;
+    memmove(v + at + 1, v + at, (out->damaged_n - at) * sizeof *v);
+    v[at] = (struct jc_range){begin, end};
+    out->damaged_n++;
+    return 0;
+}
+
+/* The damaged range that ends at `end`; NULL: none. */
+static struct jc_range *damage_before(struct gz_block_op *b, int64_t end)
+{
+    struct jc_block *out = &b->ask.out;
+
+    for (size_t i = 0; i < out->damaged_n; i++) {
+        if (out->damaged[i].end == end)
+            return &out->damaged[i];
+    }
+    return NULL;
+}
+
+/* Up to where nothing is known when pos cannot be read. */
+static int64_t damage_end(const struct gz_block_op *b, int64_t pos)
+{
+    const struct gz_frags *f = &gz_op_journal(&b->ask.op)->frags;
+    size_t k = gz_frags_behind(f, pos);
+
+    return k < f->n && f->v[k].begin <= pos && f->v[k].end < b->until ? f->v[k].end : b->until;
+}
+
+/* Where the first document of pieces [from, to), which adjoin, begins: one that begins in a damaged
+ * range is missing as well. */
+static int64_t first_begin(struct gz_block_op *b, size_t from, size_t to)
+{
+    const struct gz_frags *f = &gz_op_journal(&b->ask.op)->frags;
+    int64_t at = b->v[from].at;
+    struct jc_range *damage = damage_before(b, at);
+    size_t k = gz_frags_behind(f, at);
+
+    if (damage == NULL || (k < f->n && f->v[k].begin == at))
+        return at;
+    for (size_t i = from; i < to; i++) {
+        const struct blob *bytes = b->v[i].bytes;
+        const uint8_t *nl = memchr(bytes->data, '\n', bytes->len);
+        damage->end = b->v[i].at + (nl == NULL ? (int64_t)bytes->len : nl + 1 - bytes->data);
+        if (nl != NULL)
+            break;
+    }
+    return damage->end;
+}
+
+/* Looking back for a document's begin may have met damage of which nothing was asked. */
+static void clip_damage(struct gz_block_op *b)
+{
+    struct jc_block *out = &b->ask.out;
+    size_t n = 0;
+
+    for (size_t i = 0; i < out->damaged_n; i++) {
+        struct jc_range r = out->damaged[i];
+        if (r.begin < b->p0)
+            r.begin = b->p0;
+        if (r.begin < r.end)
+            out->damaged[n++] = r;
+    }
+    out->damaged_n = n;
+}
+
 static void keep_hint(struct gz_journal *j, int64_t block, int64_t begin)
 {
     j->hints[j->hint_next].block = block;
@@ -116,10 +155,10 @@ static void keep_hint(struct gz_journal *j, int64_t block, int64_t begin)
     j->hint_next = (j->hint_next + 1) % GZ_HINTS;
 }
 
-static int make_segments(struct block_op *b)
+static int make_segments(struct gz_block_op *b)
 {
-    struct jc_block *out = &b->out;
-    const struct piece *v = b->v;
+    struct jc_block *out = &b->ask.out;
+    const struct gz_piece *v = b->v;
     size_t n = b->n;
     int64_t p0 = b->p0, last = -1;
     int err;
@@ -131,7 +170,7 @@ static int make_segments(struct block_op *b)
     for (size_t i = 0, k; i < n; i = k) {
         for (k = i + 1; k < n && v[k].at == piece_end(&v[k - 1]); k++) {
         }
-        int64_t begin = v[i].at, end = newline_below(v, i, k, b->high);
+        int64_t begin = first_begin(b, i, k), end = newline_below(v, i, k, b->high);
         if (begin < p0) {
             int64_t behind = newline_below(v, i, k, p0);
             if (behind > begin)
@@ -149,46 +188,53 @@ static int make_segments(struct block_op *b)
         out->segments = NULL;
     }
     if (out->sealed && last >= 0)
-        keep_hint(gz_op_journal(&b->op), out->block + 1, last);
+        keep_hint(gz_op_journal(&b->ask.op), out->block + 1, last);
     return 0;
 }
 
 /* --- reading --- */
 
-static int insert(struct block_op *b, size_t at, const struct gz_range *r)
+static int insert(struct gz_block_op *b, size_t at, const struct gz_range *r)
 {
     if (b->n == b->cap) {
         size_t cap = b->cap == 0 ? 8 : b->cap * 2;
-        struct piece *v = mem_realloc(b->v, cap * sizeof *v);
+        struct gz_piece *v = mem_realloc(b->v, cap * sizeof *v);
         if (v == NULL)
             return E_NOMEM;
         b->v = v;
         b->cap = cap;
     }
-    struct piece *v = b->v;
+    struct gz_piece *v = b->v;
     memmove(v + at + 1, v + at, (b->n - at) * sizeof *v);
-    v[at] = (struct piece){.at = r->at, .bytes = r->bytes};
+    v[at] = (struct gz_piece){.at = r->at, .bytes = r->bytes};
     b->n++;
     return 0;
 }
 
 static void on_range(struct gz_range *r, int err)
 {
-    struct block_op *b = (struct block_op *)(void *)((char *)r - offsetof(struct block_op, range));
+    struct gz_block_op *b =
+        (struct gz_block_op *)(void *)((char *)r - offsetof(struct gz_block_op, range));
 
-    if (jc_op_canceled(&b->op)) {
+    if (jc_op_canceled(&b->ask.op)) {
         blob_unref(r->bytes);
-        jc_op_unref(&b->op);
+        jc_op_unref(&b->ask.op);
         return;
     }
     if (err == 0 && r->bytes != NULL && (err = insert(b, b->front, r)) < 0)
         blob_unref(r->bytes);
+    int64_t known = b->until;
+    if (is_damage(b, err)) {
+        known = damage_end(b, b->low);
+        err = add_damage(b, b->low, known);
+        r->bytes = NULL;
+    }
     if (err < 0) {
-        finish(b, err);
+        jc_block_answer(&b->ask, err);
         return;
     }
     if (r->bytes == NULL) {
-        b->low = b->until;
+        b->low = known;
     } else {
         b->low = r->at + (int64_t)r->bytes->len;
         b->front++;
@@ -197,13 +243,13 @@ static void on_range(struct gz_range *r, int err)
 }
 
 /* True: no document that ends in [p0, high) has its begin before the first piece. */
-static bool complete(const struct block_op *b)
+static bool complete(struct gz_block_op *b)
 {
-    const struct piece *v = b->v;
+    const struct gz_piece *v = b->v;
     size_t n = b->n, k;
     int64_t p0 = b->p0;
 
-    if (b->exact || n == 0 || v[0].at >= p0)
+    if (b->exact || n == 0 || v[0].at >= p0 || damage_before(b, v[0].at) != NULL)
         return true;
     for (k = 1; k < n && v[k].at == piece_end(&v[k - 1]); k++) {
     }
@@ -211,15 +257,16 @@ static bool complete(const struct block_op *b)
 }
 
 /* Reads on to `until`; then more before it, if the begin of the first document is still missing. */
-static void step(struct block_op *b)
+static void step(struct gz_block_op *b)
 {
-    struct gz_journal *j = gz_op_journal(&b->op);
+    struct gz_journal *j = gz_op_journal(&b->ask.op);
     int err;
 
     if (b->low >= b->until) {
         if (complete(b)) {
             err = make_segments(b);
-            finish(b, err);
+            clip_damage(b);
+            jc_block_answer(&b->ask, err);
             return;
         }
         int64_t stop = b->v[0].at;
@@ -242,13 +289,13 @@ static void step(struct block_op *b)
 }
 
 /* Where to begin reading for documents that end at or behind p0. */
-static void place(struct block_op *b)
+static void place(struct gz_block_op *b)
 {
-    const struct gz_journal *j = gz_op_journal(&b->op);
+    const struct gz_journal *j = gz_op_journal(&b->ask.op);
 
     b->back = BACK_FIRST;
     for (size_t i = 0; i < GZ_HINTS; i++) {
-        if (j->hints[i].block == b->block && j->hints[i].begin <= b->p0) {
+        if (j->hints[i].block == b->ask.rq.block && j->hints[i].begin <= b->p0) {
             b->low = j->hints[i].begin;
             b->exact = true;
             if (b->p0 - b->low < GZ_PIECE)
@@ -263,44 +310,21 @@ static void place(struct block_op *b)
     }
 }
 
-static void ready(struct jc_op *op)
+void gz_block(struct jc_block_ask *a)
 {
-    struct block_op *b = (struct block_op *)op;
-    const struct gz_journal *j = gz_op_journal(op);
-    int64_t low = b->block * JC_BLOCK_BYTES, head = j->hub.heads.write_head;
+    struct gz_block_op *b = (struct gz_block_op *)a;
+    const struct gz_journal *j = gz_op_journal(&a->op);
+    int64_t low = a->rq.block * JC_BLOCK_BYTES, head = j->hub.heads.write_head;
 
-    if (op->err < 0) {
-        finish(b, op->err);
-        return;
-    }
-    b->out.block = b->block;
-    b->out.sealed = head >= low + JC_BLOCK_BYTES;
-    b->out.read_to = b->out.sealed ? low + JC_BLOCK_BYTES : head;
-    b->p0 = b->from > low ? b->from : low;
-    b->high = b->until = b->out.read_to;
+    a->out.block = a->rq.block;
+    a->out.sealed = head >= low + JC_BLOCK_BYTES;
+    a->out.read_to = a->out.sealed ? low + JC_BLOCK_BYTES : head;
+    b->p0 = a->rq.from > low ? a->rq.from : low;
+    b->high = b->until = a->out.read_to;
     if (b->p0 >= b->high || b->high <= j->hub.heads.first) {
-        finish(b, 0);
+        jc_block_answer(a, 0);
         return;
     }
     place(b);
     step(b);
-}
-
-int gz_read_block(struct jc_store *store, const struct jc_block_req *r, struct executor *ex,
-                  jc_block_fn *done, void *arg, struct jc_op **out)
-{
-    struct jc_op *op;
-    int err;
-
-    *out = NULL;
-    if (r->block < 0 || r->block > INT64_MAX / 2 / JC_BLOCK_BYTES || r->from < 0)
-        return E_INVALID;
-    if ((err = jc_op_new(jc_hub_of(store), sizeof(struct block_op), r->journal, ex, drop, &op)) < 0)
-        return err;
-    struct block_op *b = (struct block_op *)op;
-    b->block = r->block;
-    b->from = r->from;
-    b->done = done;
-    b->arg = arg;
-    return gz_op_start(op, ready, out);
 }

@@ -290,30 +290,39 @@ static inline struct gz_journal *gz_op_journal(const struct jc_op *op)
 {
     return (struct gz_journal *)op->j;
 }
-/* Starts a new operation: ready runs at home, with a step's reference, when the journal is ready,
- * or gone (op->err is set then). An error frees op. */
-MUST_USE int gz_op_start(struct jc_op *op, void (*ready)(struct jc_op *op), struct jc_op **out);
-/* Home: the same for an operation whose first step runs already. */
-void gz_op_when_ready(struct jc_op *op, void (*ready)(struct jc_op *op));
+/* jc_hub_ops */
+void gz_begin(struct jc_op *op);
 /* Home: those of a list, which becomes empty, by their `ready`. */
 void gz_ops_ready(struct jc_op_list *list, int err);
-/* read.c; jc_hub_ops */
-void gz_read_begin(struct jc_read *r);
+/* jc_hub_ops: read.c, op.c, block.c, seek.c, ops_frags.c */
 void gz_read_fetch(struct jc_read *r, int64_t stop);
+struct gz_piece {
+    int64_t at;
+    struct blob *bytes;
+};
+
+struct gz_block_op {
+    struct jc_block_ask ask; /* first */
+    struct gz_range range;
+    struct gz_piece *v; /* by rising offset */
+    size_t n, cap;
+    int64_t low, high; /* what is asked */
+    int64_t p0;        /* documents that end at or behind it */
+    int64_t back;      /* so far back for the document's begin */
+    bool exact;        /* low is a document's begin */
+    size_t front;      /* pieces that the running backward read brought */
+    int64_t until;     /* where the running read ends */
+};
+
 struct gz_read {
     struct jc_read read; /* first */
     struct gz_range range;
 };
 void gz_followed(struct jc_news *n);
-/* block.c */
-int gz_read_block(struct jc_store *s, const struct jc_block_req *r, struct executor *ex,
-                  jc_block_fn *done, void *arg, struct jc_op **out);
-/* seek.c */
-int gz_seek(struct jc_store *s, const struct jc_seek_req *r, struct executor *ex, jc_seek_fn *done,
-            void *arg, struct jc_op **out);
-/* ops_frags.c */
-int gz_fragments(struct jc_store *s, const struct jc_journal *j, struct executor *ex,
-                 jc_fragments_fn *done, void *arg);
+void gz_block(struct jc_block_ask *a);
+void gz_block_fini(struct jc_block_ask *a);
+void gz_seek(struct jc_seek_ask *a);
+void gz_fragments(struct jc_frags_ask *a);
 
 /* --- listing (list.c); home --- */
 struct gz_list;
@@ -366,7 +375,9 @@ struct gz_store {
     uint8_t *auth_key;
     size_t auth_key_n;
     char *token;
-    int64_t token_until_s;
+    char *journals; /* what tokens are limited to, NULL: all */
+    int64_t token_s, token_until_s;
+    char *zone; /* NULL: none is preferred */
     STAILQ_HEAD(, gz_journal) dirty;
     struct gz_txn_queue txns;
     struct gz_txn *txn; /* the running one */

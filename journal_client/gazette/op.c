@@ -1,20 +1,10 @@
 /* Operations that need a journal's heads wait at home until it is ready, or gone. */
 #include "journal_client/gazette/gazette_int.h"
 
-/* Takes a step's reference. */
-static void run_ready(struct jc_op *op)
-{
-    if (jc_op_canceled(op))
-        jc_op_unref(op);
-    else
-        op->ready(op);
-}
-
-void gz_op_when_ready(struct jc_op *op, void (*ready)(struct jc_op *op))
+void gz_begin(struct jc_op *op)
 {
     struct gz_journal *j = gz_op_journal(op);
 
-    op->ready = ready;
     if (j->store->stopping || j->hub.deleted) {
         op->err = j->store->stopping ? E_CLOSED : E_NOTFOUND;
     } else {
@@ -25,7 +15,7 @@ void gz_op_when_ready(struct jc_op *op, void (*ready)(struct jc_op *op))
         if (wait)
             return;
     }
-    run_ready(op);
+    op->ready(op);
 }
 
 void gz_ops_ready(struct jc_op_list *list, int err)
@@ -38,21 +28,11 @@ void gz_ops_ready(struct jc_op_list *list, int err)
         TAILQ_REMOVE(&ops, op, step_link);
         if (err < 0)
             op->err = err;
-        run_ready(op);
+        if (jc_op_canceled(op))
+            jc_op_unref(op);
+        else
+            op->ready(op);
     }
-}
-
-static void run_start(struct task *t)
-{
-    struct jc_op *op = jc_op_of(t);
-
-    gz_op_when_ready(op, op->ready);
-}
-
-int gz_op_start(struct jc_op *op, void (*ready)(struct jc_op *op), struct jc_op **out)
-{
-    op->ready = ready;
-    return jc_op_start(op, run_start, out);
 }
 
 /* --- followers --- */

@@ -19,13 +19,3 @@ void gz_read_fetch(struct jc_read *r, int64_t stop)
                                  .done = on_range};
     gz_range_start(&o->range);
 }
-
-static void ready(struct jc_op *op)
-{
-    jc_read_step((struct jc_read *)op);
-}
-
-void gz_read_begin(struct jc_read *r)
-{
-    gz_op_when_ready(&r->op, ready);
-}

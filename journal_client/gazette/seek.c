@@ -11,22 +11,6 @@
 #define SCAN_BYTES (INT64_C(64) << 20) /* at once, before others have their turn */
 #define BACK_BYTES (INT64_C(1) << 20)  /* a document's begin is looked for so far back */
 
-struct seek_op {
-    struct jc_op op; /* first */
-    struct jc_seek_req rq;
-    jc_seek_fn *done;
-    void *arg;
-    int64_t block;
-    int64_t tried; /* begin + 1 of the last range that was scanned for it */
-};
-
-struct seeker {
-    const struct jc_seek_req *rq;
-    int64_t low, high; /* blocks, inclusive */
-    int64_t best_ms;   /* JC_SEEK_MAX */
-    int64_t block;     /* -1: none */
-};
-
 /* A range that no run covers, within one fragment or behind all. */
 struct gap {
     int64_t begin, end;
@@ -34,49 +18,15 @@ struct gap {
     int64_t bound_ms;
 };
 
-static void run_done(struct task *t)
-{
-    struct jc_op *op = jc_op_of(t);
-    const struct seek_op *so = (const struct seek_op *)op;
-
-    if (jc_op_enter(op)) {
-        so->done(so->arg, op->err, so->block);
-        jc_op_unref(op);
-    }
-    jc_op_unref(op);
-}
-
-static void finish(struct seek_op *so, int err, int64_t block)
-{
-    so->op.err = err;
-    so->block = err == 0 ? block : -1;
-    jc_op_answer(&so->op, run_done);
-}
-
-static int64_t capped_ms(const struct seeker *sk, uint64_t clock)
-{
-    return jc_clock_unix_ms(clock < sk->rq->max_clock ? clock : sk->rq->max_clock);
-}
-
 /* Looks at one run. True: nothing later can be better. */
-static bool look(struct seeker *sk, const struct gz_run *run)
+static bool look(struct jc_seeker *sk, const struct gz_run *run)
 {
     int64_t base = run->begin / JC_BLOCK_BYTES;
     size_t at = sk->low > base ? (size_t)(sk->low - base) : 0;
 
     for (; at < run->n && base + (int64_t)at <= sk->high; at++) {
-        const struct gz_block *b = &run->v[at];
-        if (!b->content || b->max_clock < sk->rq->min_clock)
-            continue;
-        if (sk->rq->mode == JC_SEEK_FIRST) {
-            sk->block = base + (int64_t)at;
+        if (jc_seek_look(sk, base + (int64_t)at, run->v[at].content, run->v[at].max_clock))
             return true;
-        }
-        int64_t ms = capped_ms(sk, b->max_clock);
-        if (sk->block < 0 || ms > sk->best_ms) {
-            sk->best_ms = ms;
-            sk->block = base + (int64_t)at;
-        }
     }
     return false;
 }
@@ -90,8 +40,8 @@ static const struct gz_run *run_at(const struct gz_journal *j, size_t i)
 
 /* The part of [begin, end) that fragments fill, clipped to the first one that may hold what is
  * sought. False: none. last: the last such part instead (for the largest clock). */
-static bool gap_in(const struct gz_journal *j, const struct seeker *sk, int64_t begin, int64_t end,
-                   bool aligned, struct gap *out)
+static bool gap_in(const struct gz_journal *j, const struct jc_seeker *sk, int64_t begin,
+                   int64_t end, bool aligned, struct gap *out)
 {
     bool found = false, last = sk->rq->mode == JC_SEEK_MAX;
 
@@ -125,7 +75,7 @@ static bool gap_in(const struct gz_journal *j, const struct seeker *sk, int64_t 
 }
 
 /* The next range to scan before the answer is sure. */
-static bool next_gap(const struct gz_journal *j, struct seeker *sk, struct gap *out)
+static bool next_gap(const struct gz_journal *j, struct jc_seeker *sk, struct gap *out)
 {
     int64_t pos = sk->rq->offset, head = j->hub.heads.write_head;
     int64_t end = sk->rq->end_offset < head ? sk->rq->end_offset : head;
@@ -154,20 +104,15 @@ static bool next_gap(const struct gz_journal *j, struct seeker *sk, struct gap *
     return found;
 }
 
-/* Takes the reference of a step. */
-static void step(struct seek_op *so)
+void gz_seek(struct jc_seek_ask *a)
 {
-    struct gz_journal *j = gz_op_journal(&so->op);
-    const struct jc_seek_req *rq = &so->rq;
-    struct seeker sk = {.rq = rq,
-                        .low = rq->offset / JC_BLOCK_BYTES,
-                        .high = (rq->end_offset - 1) / JC_BLOCK_BYTES,
-                        .best_ms = INT64_MIN,
-                        .block = -1};
+    struct gz_journal *j = gz_op_journal(&a->op);
+    const struct jc_seek_req *rq = &a->rq;
+    struct jc_seeker sk = jc_seeker_of(rq);
     struct gap g;
 
     if (j->scanning) {
-        TAILQ_INSERT_TAIL(&j->scanners, &so->op, step_link);
+        TAILQ_INSERT_TAIL(&j->scanners, &a->op, step_link);
         return;
     }
     for (size_t i = 0; rq->mode == JC_SEEK_MAX && run_at(j, i) != NULL; i++) {
@@ -176,8 +121,8 @@ static void step(struct seek_op *so)
     }
     if (j->state == GZ_J_TAIL && next_gap(j, &sk, &g)) {
         int64_t from = g.begin, to = g.end;
-        bool again = so->tried == g.begin + 1;
-        so->tried = g.begin + 1;
+        bool again = a->tried == g.begin + 1;
+        a->tried = g.begin + 1;
         if (!g.aligned) {
             /* Somewhere in a document: from the fragment's begin, or from a line before. */
             size_t k = gz_frags_behind(&j->frags, from);
@@ -185,43 +130,14 @@ static void step(struct seek_op *so)
             g.aligned = again || from - floor <= BACK_BYTES;
             from = g.aligned ? floor : from - BACK_BYTES;
         } else if (again) { /* the last scan did not get past it */
-            finish(so, E_CORRUPT, -1);
+            jc_seek_answer(a, E_CORRUPT, -1);
             return;
         }
         if (to - g.begin > SCAN_BYTES)
             to = g.begin + SCAN_BYTES;
-        TAILQ_INSERT_TAIL(&j->scanners, &so->op, step_link);
+        TAILQ_INSERT_TAIL(&j->scanners, &a->op, step_link);
         gz_scan_start(j, from, to, g.aligned);
         return;
     }
-    finish(so, sk.block < 0 ? E_NOTFOUND : 0, sk.block);
-}
-
-static void ready(struct jc_op *op)
-{
-    struct seek_op *so = (struct seek_op *)op;
-
-    if (op->err < 0)
-        finish(so, op->err, -1);
-    else
-        step(so);
-}
-
-int gz_seek(struct jc_store *store, const struct jc_seek_req *r, struct executor *ex,
-            jc_seek_fn *done, void *arg, struct jc_op **out)
-{
-    struct jc_op *op;
-    int err;
-
-    *out = NULL;
-    if (r->offset < 0 || r->end_offset <= r->offset)
-        return E_INVALID;
-    if ((err = jc_op_new(jc_hub_of(store), sizeof(struct seek_op), r->journal, ex, NULL, &op)) < 0)
-        return err;
-    struct seek_op *so = (struct seek_op *)op;
-    so->rq = *r;
-    so->rq.journal = NULL; /* borrowed for the call only */
-    so->done = done;
-    so->arg = arg;
-    return gz_op_start(op, ready, out);
+    jc_seek_answer(a, sk.block < 0 ? E_NOTFOUND : 0, sk.block);
 }

@@ -17,7 +17,7 @@
 #define FRAGMENT_BYTES (INT64_C(64) << 20)
 #define SCRATCH_BYTES  (INT64_C(1) << 30)
 #define TOKEN_S        3600
-#define TOKEN_LEFT_S   600 /* a token that holds for less is made anew */
+#define TOKEN_LEFT_S   600 /* a token that holds for less is made anew, or for half its time */
 #define TICK_MS        1000
 #define STOP_MS        10000
 #define CLOCK_KEY      "gazette/clock"
@@ -85,6 +85,8 @@ static void gz_free(struct jc_hub *h)
         mem_wipe(s->auth_key, s->auth_key_n);
     mem_free(s->auth_key);
     mem_free(s->token);
+    mem_free(s->journals);
+    mem_free(s->zone);
     mem_free(s->data_dir);
     mem_free(s->file_root);
     mem_free(s->scratch_dir);
@@ -100,15 +102,20 @@ static const char *token(void *arg)
     int64_t now = clock_wall_ns(s->hub.clock) / 1000000000;
     char *made;
 
-    if (s->token != NULL && s->token_until_s - now > TOKEN_LEFT_S)
+    int64_t left = s->token_s / 2 < TOKEN_LEFT_S ? s->token_s / 2 : TOKEN_LEFT_S;
+    const struct gz_claims claims = {.cap =
+                                         GZ_CAP_LIST | GZ_CAP_APPLY | GZ_CAP_READ | GZ_CAP_APPEND,
+                                     .prefix = s->journals,
+                                     .now_s = now,
+                                     .ttl_s = s->token_s};
+
+    if (s->token != NULL && s->token_until_s - now > left)
         return s->token;
-    if (gz_jwt_sign(span_of(s->auth_key, s->auth_key_n),
-                    GZ_CAP_LIST | GZ_CAP_APPLY | GZ_CAP_READ | GZ_CAP_APPEND, now, TOKEN_S,
-                    &made) < 0)
+    if (gz_jwt_sign(span_of(s->auth_key, s->auth_key_n), &claims, &made) < 0)
         return s->token; /* the old one may still do */
     mem_free(s->token);
     s->token = made;
-    s->token_until_s = now + TOKEN_S;
+    s->token_until_s = now + s->token_s;
     return s->token;
 }
 
@@ -329,11 +336,11 @@ static const struct jc_store_ops gz_ops = {.name = "gazette",
                                            .watch = jc_hub_watch,
                                            .follow = jc_hub_follow,
                                            .read = jc_hub_read,
-                                           .read_block = gz_read_block,
-                                           .seek = gz_seek,
+                                           .read_block = jc_hub_read_block,
+                                           .seek = jc_hub_seek,
                                            .append = gz_append,
                                            .apply = gz_apply,
-                                           .fragments = gz_fragments,
+                                           .fragments = jc_hub_fragments,
                                            .kv_get = gz_kv_get,
                                            .kv_scan = gz_kv_scan,
                                            .kv_set = gz_kv_set,
@@ -350,9 +357,14 @@ static const struct jc_hub_ops gz_hub_ops = {.free = gz_free,
                                              .journal_free = gz_journal_free,
                                              .followed = gz_followed,
                                              .timed = gz_timed,
-                                             .read_begin = gz_read_begin,
+                                             .begin = gz_begin,
                                              .read_fetch = gz_read_fetch,
-                                             .read_bytes = sizeof(struct gz_read)};
+                                             .read_bytes = sizeof(struct gz_read),
+                                             .block = gz_block,
+                                             .block_fini = gz_block_fini,
+                                             .block_bytes = sizeof(struct gz_block_op),
+                                             .seek = gz_seek,
+                                             .fragments = gz_fragments};
 
 static int copy_text(const char *from, char **to)
 {
@@ -392,7 +404,10 @@ static int take_opts(struct gz_store *s, const struct jc_gazette_opts *o)
     s->replication = o->replication > 0 ? o->replication : 1;
     s->fragment_bytes = o->fragment_bytes > 0 ? o->fragment_bytes : FRAGMENT_BYTES;
     jc_txn_clock_init(&s->txn_clock, s->hub.clock, 0);
+    s->token_s = o->token_s > 0 ? o->token_s : TOKEN_S;
     if ((err = copy_text(o->data_dir, &s->data_dir)) < 0 ||
+        (err = copy_text(o->journals, &s->journals)) < 0 ||
+        (err = copy_text(o->zone, &s->zone)) < 0 ||
         (err = copy_text(o->file_root, &s->file_root)) < 0 ||
         (err = copy_text(o->fragment_store, &s->fragment_store)) < 0)
         return err;
@@ -481,6 +496,12 @@ static int make_all(struct gz_store *s, const struct jc_gazette_opts *o, char *w
         }
         po.token = token;
         po.token_arg = s;
+        if (token(s) == NULL) {
+            if (why != NULL)
+                (void)snprintf(why, why_bytes, "no journal's name begins with \"%.200s\"",
+                               o->journals == NULL ? "" : o->journals);
+            return E_INVALID;
+        }
     }
     if ((err = make_events(s)) < 0 ||
         (err = gz_pool_new(s->evb, &po, &s->pool, why, why_bytes)) < 0 ||

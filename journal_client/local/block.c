@@ -23,15 +23,6 @@
 #define BACK_BYTES     4096
 #define BACK_BYTES_MAX (1u << 20)
 
-struct block_op {
-    struct jc_op op; /* first */
-    int64_t block, from;
-    bool partial;
-    jc_block_fn *done;
-    void *arg;
-    struct jc_block out;
-};
-
 static _Atomic uint64_t reads_total, read_bytes_total;
 
 void jc_local_read_stats(uint64_t *reads, uint64_t *bytes)
@@ -142,11 +133,11 @@ static int plan_add(struct plan *pl, struct jl_frag *f, int64_t start, int64_t s
 }
 
 /* Under the lock: what to read for the block. */
-static int make_plan(struct block_op *op, const struct jl_opaque *opaque, struct plan *pl)
+static int make_plan(struct jc_block_ask *op, const struct jl_opaque *opaque, struct plan *pl)
 {
     struct jl_journal *j = jl_op_journal(&op->op);
     struct jc_block *out = &op->out;
-    int64_t block = op->block;
+    int64_t block = op->rq.block;
     int64_t low = block * JC_BLOCK_BYTES;
     int64_t high = low + JC_BLOCK_BYTES;
     int64_t head = j->hub.heads.write_head;
@@ -158,7 +149,7 @@ static int make_plan(struct block_op *op, const struct jl_opaque *opaque, struct
     out->block = block;
     out->sealed = head >= high;
     out->read_to = out->sealed ? high : head;
-    int64_t from = op->from > low ? op->from : low;
+    int64_t from = op->rq.from > low ? op->rq.from : low;
     if (from >= high)
         return 0;
     for (size_t at = jl_first_behind(j, from); at <= j->frags_n; at++) {
@@ -240,16 +231,16 @@ int jl_frag_pin_live(struct jl_journal *j, struct jl_frag *f, int *fd)
 
 /* Owner: one run_plan. */
 struct reading {
-    struct block_op *op;
+    struct jc_block_ask *op;
     const struct plan *pl;
     struct jc_segment *seg; /* grows, or NULL */
     int64_t end;            /* offset behind what it holds */
     struct jl_frag *gone;   /* borrowed from the plan: the file that was not there */
 };
 
-static bool is_damage(const struct block_op *op, int err)
+static bool is_damage(const struct jc_block_ask *op, int err)
 {
-    return op->partial && (err == E_CORRUPT || err == E_IO);
+    return op->rq.partial && (err == E_CORRUPT || err == E_IO);
 }
 
 static int add_damage(struct reading *rd, int64_t begin, int64_t end)
@@ -310,7 +301,7 @@ static int take_piece(struct reading *rd, size_t i)
     const struct piece *p = &rd->pl->v[i];
     struct jc_block *out = &rd->op->out;
     int64_t begin = p->start;
-    int64_t from = rd->op->from;
+    int64_t from = rd->op->rq.from;
     int fd, err = 0;
 
     if (p->opaque)
@@ -337,7 +328,7 @@ static int take_piece(struct reading *rd, size_t i)
     return is_damage(rd->op, err) ? add_damage(rd, healthy, p->stop) : err;
 }
 
-static int run_plan(struct block_op *op, const struct plan *pl, struct jl_frag **gone)
+static int run_plan(struct jc_block_ask *op, const struct plan *pl, struct jl_frag **gone)
 {
     struct reading rd = {.op = op, .pl = pl};
     struct jc_block *out = &op->out;
@@ -354,24 +345,9 @@ static int run_plan(struct block_op *op, const struct plan *pl, struct jl_frag *
     return err;
 }
 
-static void block_done(struct task *t)
-{
-    struct jc_op *op = jc_op_of(t);
-    struct block_op *b = (struct block_op *)op;
-
-    if (jc_op_enter(op)) {
-        /* The receiver owns what is in it; the struct is the callback's only. */
-        struct jc_block out = b->out;
-        b->out = (struct jc_block){0};
-        b->done(b->arg, op->err, op->err == 0 ? &out : NULL);
-        jc_op_unref(op);
-    }
-    jc_op_unref(op);
-}
-
 /* One attempt. E_AGAIN: an index was loaded, or a file had vanished, or one turned out unreadable.
  */
-static int block_try(struct block_op *op, struct jl_opaque *opaque)
+static int block_try(struct jc_block_ask *op, struct jl_opaque *opaque)
 {
     struct plan pl = {0};
     struct jl_frag *gone = NULL, *bad = NULL;
@@ -401,43 +377,14 @@ static int block_try(struct block_op *op, struct jl_opaque *opaque)
     return err;
 }
 
-static void block_step(struct task *t)
+void jl_block(struct jc_block_ask *op)
 {
-    struct jc_op *op = jc_op_of(t);
-    struct block_op *b = (struct block_op *)op;
     struct jl_opaque opaque = {0};
-
-    do {
-        op->err = block_try(b, &opaque);
-    } while (op->err == E_AGAIN);
-    jl_opaque_fini(&opaque);
-    if (op->err < 0)
-        jc_block_fini(&b->out);
-    jc_op_answer(op, block_done);
-}
-
-static void block_fini(struct jc_op *op)
-{
-    jc_block_fini(&((struct block_op *)op)->out);
-}
-
-int jl_read_block(struct jc_store *store, const struct jc_block_req *r, struct executor *ex,
-                  jc_block_fn *done, void *arg, struct jc_op **out)
-{
-    struct jc_op *op;
     int err;
 
-    *out = NULL;
-    if (r->block < 0 || r->block > INT64_MAX / JC_BLOCK_BYTES - 1 || r->from < 0)
-        return E_INVALID;
-    if ((err = jc_op_new(jc_hub_of(store), sizeof(struct block_op), r->journal, ex, block_fini,
-                         &op)) < 0)
-        return err;
-    struct block_op *b = (struct block_op *)op;
-    b->block = r->block;
-    b->from = r->from;
-    b->partial = r->partial;
-    b->done = done;
-    b->arg = arg;
-    return jc_op_start(op, block_step, out);
+    do {
+        err = block_try(op, &opaque);
+    } while (err == E_AGAIN);
+    jl_opaque_fini(&opaque);
+    jc_block_answer(op, err);
 }

@@ -5,8 +5,8 @@
 
 #include "journal_client/local/journal.h"
 
-int jl_read_block(struct jc_store *s, const struct jc_block_req *r, struct executor *ex,
-                  jc_block_fn *done, void *arg, struct jc_op **out);
+/* jc_hub_ops */
+void jl_block(struct jc_block_ask *op);
 /* Fragments that one operation could not look into. Owner: its step; each is counted. */
 struct jl_opaque {
     struct jl_frag **v;
@@ -15,11 +15,9 @@ struct jl_opaque {
 MUST_USE int jl_opaque_add(struct jl_opaque *o, struct jl_frag *f);
 bool jl_opaque_has(const struct jl_opaque *o, const struct jl_frag *f);
 void jl_opaque_fini(struct jl_opaque *o);
-/* seek.c */
-int jl_seek(struct jc_store *s, const struct jc_seek_req *r, struct executor *ex, jc_seek_fn *done,
-            void *arg, struct jc_op **out);
-int jl_fragments(struct jc_store *s, const struct jc_journal *j, struct executor *ex,
-                 jc_fragments_fn *done, void *arg);
+/* seek.c; jc_hub_ops */
+void jl_seek(struct jc_seek_ask *a);
+void jl_fragments(struct jc_frags_ask *a);
 /* read.c; jc_hub_ops */
 void jl_read_fetch(struct jc_read *r, int64_t stop);
 /* Whole range or an error; E_CORRUPT when the file ends early. */
