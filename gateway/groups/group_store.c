@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sqlite.h"
 
 /* From version i to i + 1. Written once, never changed: a new layout is a new script at the end. */
 static const char *const migrations[] = {
@@ -72,33 +73,11 @@ struct group_store {
 
 /* --- SQLite --- */
 
-static int err_of(int rc)
-{
-    switch (rc & 0xff) {
-    case SQLITE_OK:
-    case SQLITE_ROW:
-    case SQLITE_DONE:
-        return 0;
-    case SQLITE_FULL:
-        return E_NOSPACE;
-    case SQLITE_NOMEM:
-        return E_NOMEM;
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-        return E_CORRUPT;
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-        return E_BUSY;
-    default:
-        return E_IO;
-    }
-}
-
 static int failed(struct group_store *s, int rc, const char *what)
 {
     log_peer(LOG_ERROR, "groups.database", LF_STR("what", what),
              LF_STR("text", sqlite3_errmsg(s->db)), LF_INT("code", rc));
-    return err_of(rc);
+    return err_from_sqlite(rc);
 }
 
 static int exec(struct group_store *s, const char *text)

@@ -21,6 +21,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sqlite.h"
 #include "journal_client/local/dir.h"
 #include "journal_client/local/loss.h"
 #include "journal_client/local/store_int.h"
@@ -62,35 +63,11 @@ _Static_assert(JL_DB_FORMAT == 1, "user_version above");
 
 #define REVISION_RANDOM_BITS 21
 
-static int err_of(int rc)
-{
-    switch (rc & 0xff) {
-    case SQLITE_OK:
-    case SQLITE_ROW:
-    case SQLITE_DONE:
-        return 0;
-    case SQLITE_FULL:
-        return E_NOSPACE;
-    case SQLITE_NOMEM:
-        return E_NOMEM;
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-        return E_CORRUPT;
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-        return E_BUSY;
-    case SQLITE_TOOBIG:
-        return E_LIMIT;
-    default:
-        return E_IO;
-    }
-}
-
 static int failed(struct jl_db *db, int rc, const char *what)
 {
     log_event(LOG_ERROR, "store.database", LF_STR("what", what),
               LF_STR("text", sqlite3_errmsg(db->h)), LF_INT("code", rc));
-    return err_of(rc);
+    return err_from_sqlite(rc);
 }
 
 static int exec(struct jl_db *db, const char *sql)
