@@ -161,7 +161,7 @@ static int write_answer(struct http_server *s, struct evbuffer *out, int status,
 
 static bool keeps(const struct http_conn *c, const struct http_rq *rq)
 {
-    return rq->head.keep_alive && !c->s->draining && !c->ended && !c->close;
+    return rq->head.keep_alive && !c->s->draining && !c->close;
 }
 
 /* HTTP/1.0 clients must be told that the connection stays. */

@@ -17,6 +17,8 @@
 #define TICK_MS 500
 /* Also what is read ahead while a request is being handled, to see that the client left. */
 #define READ_ONCE ((size_t)64 * 1024)
+/* A client with more than this of answers unread is not asked what else it wants. */
+#define UNSENT_MAX ((size_t)64 * 1024)
 
 static void look(struct http_conn *c);
 
@@ -99,6 +101,14 @@ void http_conn_close(struct http_conn *c)
 static bool output_left(const struct http_conn *c)
 {
     return evbuffer_get_length(bufferevent_get_output(c->bev)) > 0;
+}
+
+/* Between requests: the next one waits in the input, then in the socket, until on_write. The
+ * deadline of the idle state runs meanwhile, and only bytes that leave move it. */
+static bool too_much_unsent(const struct http_conn *c)
+{
+    return c->state == HTTP_IDLE &&
+           evbuffer_get_length(bufferevent_get_output(c->bev)) > UNSENT_MAX;
 }
 
 void http_conn_answered(struct http_conn *c)
@@ -293,7 +303,7 @@ static void look(struct http_conn *c)
         case HTTP_IDLE:
         case HTTP_HEADING:
             more = !c->ended || evbuffer_get_length(bufferevent_get_input(c->bev)) > 0;
-            more = more && read_head(c);
+            more = more && !too_much_unsent(c) && read_head(c);
             break;
         case HTTP_BODYING:
             more = read_body(c);
@@ -340,8 +350,10 @@ static void on_write(struct bufferevent *bev, void *arg)
                        SHUT_WR); /* the client reads the refusal, then EOF */
         if (c->ended)
             http_conn_close(c);
-    } else if (c->rq == NULL && (c->close || c->ended)) {
+    } else if (c->rq == NULL && c->close) {
         http_conn_close(c);
+    } else if (c->rq == NULL && !c->reading) {
+        look(c); /* a request may have waited for this; who ended and left none is closed */
     }
 }
 

@@ -303,6 +303,46 @@ def test_a_flood_of_pipelined_requests_does_not_pile_up(srv):
             c.recv()
 
 
+@pytest.mark.parametrize('path', ['/metrics', '/healthz', '/nothing'])
+def test_a_flood_of_http_requests_does_not_pile_up(make_server, path):
+    """Requests sent without reading an answer: the listener stops reading, and goes on when the client does."""
+    one = b'GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n' % path.encode()
+    srv = make_server(env=EXACT_MEMORY)
+    before = srv.rss()
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        s.connect(('127.0.0.1', srv.admin))
+        s.settimeout(1)
+        sent = 0
+        try:
+            while sent < 40 * MB:
+                sent += s.send((one * 500)[sent % len(one):])
+        except socket.timeout:
+            pass
+        assert sent < 40 * MB, 'the server never stopped reading'
+        assert srv.rss() - before < 32 * MB
+        assert srv.request('GET', '/healthz', timeout=5)[0] == 200
+        s.settimeout(20)
+        got = 0
+        while got < 2000 and got < sent // len(one):    # more than the buffers on the way hold of the small ones
+            got += s.recv(1 << 16).count(b'HTTP/1.1 ')
+
+
+def test_pipelined_http_requests_are_all_answered_also_behind_large_unread_answers(srv):
+    n = 60
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        s.connect(('127.0.0.1', srv.admin))
+        s.settimeout(20)
+        s.sendall(b'GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n' * n)
+        s.shutdown(socket.SHUT_WR)
+        time.sleep(0.5)
+        text = b''
+        while piece := s.recv(1 << 16):
+            text += piece
+    assert text.count(b'HTTP/1.1 200 ') == n
+
+
 def test_a_client_that_closes_its_sending_side_still_gets_its_answers(srv):
     with Conn(srv.kafka) as c:
         ns = [c.start(METADATA, 9, topics=[{'name': 'canary'}]) for _ in range(3)]
