@@ -22,6 +22,10 @@ struct jc_gazette_opts {
     const char *cert_file; /* client certificate and key, PEM */
     const char *key_file;
     const char *auth_keys; /* base64, as the broker's --broker.auth-keys; the first one signs */
+    const char *journals;  /* prefix of names that tokens are limited to; NULL: all */
+    int64_t token_s;       /* how long a token holds; 0 = 1 h */
+    const char *zone;      /* of this gateway: brokers of the same one are asked first; NULL: any */
+    bool single_writer;    /* a journal that another gateway claimed is not written any more */
     const char *data_dir;  /* required: state and scratch files */
     const char *file_root; /* where file:// fragment stores are mounted here; NULL: such fragments
                               are read through the broker */

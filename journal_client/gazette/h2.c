@@ -14,6 +14,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <nghttp2/nghttp2.h>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
@@ -67,7 +68,8 @@ struct gz_conn {
     nghttp2_session *session;
     struct event *reap; /* runs in a turn of its own: ends it */
     struct event *connect_timer;
-    bool up, was_up, dead, draining;
+    bool up, dead, draining;
+    bool heard;  /* the broker said something: TLS 1.3 refuses a client only after its handshake */
     bool inside; /* of the session: it must not be entered again from its callbacks */
     int why;     /* how its calls end when it breaks */
     TAILQ_HEAD(, gz_call) calls;
@@ -424,9 +426,9 @@ static void on_read(struct bufferevent *bev, void *arg)
 {
     struct gz_conn *c = arg;
     struct evbuffer *in = bufferevent_get_input(bev);
-
     struct evbuffer_iovec part;
 
+    c->heard = true;
     while (!c->dead && evbuffer_peek(in, -1, NULL, &part, 1) > 0 && part.iov_len > 0) {
         c->inside = true;
         ssize_t took = nghttp2_session_mem_recv(c->session, part.iov_base, part.iov_len);
@@ -458,21 +460,43 @@ static void set_socket(struct bufferevent *bev)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
 }
 
+/* Why no connection came about: the certificate, what TLS says, or the socket. */
+static void connect_fault(const struct gz_conn *c, char *out, size_t n)
+{
+    int code = EVUTIL_SOCKET_ERROR();
+    const char *reason = code != 0 ? evutil_socket_error_to_string(code) : "closed by the peer";
+
+    if (c->o.tls != NULL) {
+        long verify = SSL_get_verify_result(bufferevent_openssl_get_ssl(c->bev));
+        unsigned long tls = bufferevent_get_openssl_error(c->bev);
+        const char *text = tls != 0 ? ERR_reason_error_string(tls) : NULL;
+        if (verify != X509_V_OK) {
+            (void)snprintf(out, n, "its certificate is refused: %s",
+                           X509_verify_cert_error_string(verify));
+            return;
+        }
+        if (text != NULL)
+            reason = text;
+    }
+    (void)snprintf(out, n, "%s", reason);
+}
+
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
     struct gz_conn *c = arg;
 
     if ((what & BEV_EVENT_CONNECTED) != 0) {
-        c->up = c->was_up = true;
+        c->up = true;
         event_del(c->connect_timer);
         set_socket(bev);
         conn_flush(c);
         return;
     }
-    if (!c->up) {
-        int code = EVUTIL_SOCKET_ERROR();
+    if (!c->heard) {
+        char why[256];
+        connect_fault(c, why, sizeof why);
         log_peer(LOG_WARN, "gazette.connect_failed", LF_STR("broker", c->authority),
-                 LF_STR("reason", evutil_socket_error_to_string(code)));
+                 LF_STR("reason", why));
     }
     conn_break(c, E_AGAIN);
 }
@@ -494,7 +518,7 @@ static void on_reap(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    c->o.on_gone(c->o.arg, c, c->was_up);
+    c->o.on_gone(c->o.arg, c, c->heard);
     gz_conn_free(c, c->why);
 }
 

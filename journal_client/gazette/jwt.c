@@ -6,12 +6,13 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
 
 #define HEADER    "{\"alg\":\"HS256\",\"typ\":\"JWT\"}"
-#define PART_MAX  256
-#define TOKEN_MAX 512
+#define PART_MAX  (GZ_JWT_PREFIX_MAX + 256)
+#define TOKEN_MAX (4 * PART_MAX / 3 + 256)
 
 static bool is_sep(char c)
 {
@@ -69,22 +70,52 @@ static size_t encode(const uint8_t *p, size_t n, char *out)
     return (size_t)len;
 }
 
-int gz_jwt_sign(struct span key, unsigned cap, int64_t now_s, int64_t ttl_s, char **out)
+/* Of what names are made of, so that nothing in it needs an escape. */
+static bool prefix_ok(const char *prefix)
 {
-    char claims[PART_MAX], *token = mem_alloc(TOKEN_MAX);
+    static const char punctuation[] = "-_+/.=%";
+    size_t n = strlen(prefix);
+
+    for (size_t i = 0; i < n; i++) {
+        char c = prefix[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+              strchr(punctuation, c) != NULL))
+            return false;
+    }
+    return n > 0 && n <= GZ_JWT_PREFIX_MAX;
+}
+
+/* Returns its length. */
+static size_t write_claims(const struct gz_claims *c, char out[PART_MAX])
+{
+    int n = snprintf(out, PART_MAX,
+                     "{\"cap\":%u,\"exp\":%" PRId64 ",\"iat\":%" PRId64 ",\"iss\":\"sluice\"",
+                     c->cap, c->now_s + c->ttl_s, c->now_s);
+
+    if (c->prefix != NULL)
+        n += snprintf(out + n, PART_MAX - (size_t)n,
+                      ",\"sel\":{\"include\":{\"labels\":[{\"name\":\"name\",\"value\":\"%s\","
+                      "\"prefix\":true}]}}",
+                      c->prefix);
+    out[n++] = '}';
+    return (size_t)n;
+}
+
+int gz_jwt_sign(struct span key, const struct gz_claims *c, char **out)
+{
+    char claims[PART_MAX], *token;
     unsigned char mac[EVP_MAX_MD_SIZE];
     unsigned mac_n = 0;
     size_t n;
 
     *out = NULL;
-    if (token == NULL)
+    if (c->prefix != NULL && !prefix_ok(c->prefix))
+        return E_INVALID;
+    if ((token = mem_alloc(TOKEN_MAX)) == NULL)
         return E_NOMEM;
-    int len = snprintf(claims, sizeof claims,
-                       "{\"cap\":%u,\"exp\":%" PRId64 ",\"iat\":%" PRId64 ",\"iss\":\"sluice\"}",
-                       cap, now_s + ttl_s, now_s);
     n = encode((const uint8_t *)HEADER, sizeof HEADER - 1, token);
     token[n++] = '.';
-    n += encode((const uint8_t *)claims, (size_t)len, token + n);
+    n += encode((const uint8_t *)claims, write_claims(c, claims), token + n);
     if (HMAC(EVP_sha256(), key.p, (int)key.n, (const unsigned char *)token, n, mac, &mac_n) ==
         NULL) {
         mem_free(token);
