@@ -13,8 +13,7 @@
 #include "gateway/worker.h"
 #include "journal_client/uuid.h"
 
-#define LOOKS_MAX 8                  /* look-ups of one reset at a time */
-#define ARENA_MAX ((size_t)64 << 20) /* a reset by time: some 300 bytes a partition */
+#define LOOKS_MAX 8 /* look-ups of one reset at a time */
 
 /* Owner: the arena of its call. */
 struct group_look {
@@ -28,7 +27,6 @@ struct group_look {
 struct groups_http {
     struct admin_call call; /* first member */
     struct groups_ask ask;
-    struct arena arena; /* names, look-ups */
     /* reset by time; control thread */
     int64_t to_ms;
     const struct gw_view *view; /* owned reference while look-ups run */
@@ -74,8 +72,7 @@ static void send_answer(struct groups_http *gh)
 static void groups_http_free(struct groups_http *gh)
 {
     gw_view_unref(gh->view);
-    wr_fini(&gh->ask.out);
-    arena_fini(&gh->arena);
+    groups_ask_fini(&gh->ask);
     mem_free(gh);
 }
 
@@ -106,7 +103,7 @@ static void looks_end(struct groups_http *gh)
         return;
     }
     wr_fini(&gh->ask.out); /* the plan */
-    wr_init(&gh->ask.out, ADMIN_REPLY_MAX);
+    wr_init(&gh->ask.out, GROUPS_OUT_BYTES);
     gh->ask.kind = GROUPS_ASK_RESET;
     gh->ask.to = GROUPS_TO_EACH;
     groups_ask(gh->call.a->host.shared->groups, &gh->ask);
@@ -176,7 +173,7 @@ static void looks_begin(struct groups_http *gh)
                      : gw_view_task(view, gh->ask.scope.p == NULL ? span_str("") : gh->ask.scope);
 
     gh->looks_n = gh->ask.each_n;
-    gh->looks = arena_array(&gh->arena, gh->looks_n + 1, sizeof *gh->looks);
+    gh->looks = arena_array(&gh->ask.arena, gh->looks_n + 1, sizeof *gh->looks);
     if (gh->looks == NULL) {
         fail(gh, 503, "out of memory");
         return;
@@ -227,18 +224,12 @@ static struct groups_http *new_call(struct admin_rq *rq, enum groups_ask_kind ki
         admin_reply_error(rq->a, rq->req, 503, "out of memory");
         return NULL;
     }
-    arena_init(&gh->arena, ARENA_MAX);
+    groups_ask_init(&gh->ask, kind, &rq->a->host.control->ex, on_done);
     gh->call.end = on_end;
-    gh->ask.kind = kind;
-    gh->ask.arena = &gh->arena;
-    gh->ask.scope = text_param(rq, &gh->arena, "task");
+    gh->ask.scope = text_param(rq, &gh->ask.arena, "task");
     gh->ask.group =
-        span_of(arena_strndup(&gh->arena, (const char *)rq->target.name.p, rq->target.name.n),
+        span_of(arena_strndup(&gh->ask.arena, (const char *)rq->target.name.p, rq->target.name.n),
                 rq->target.name.n);
-    gh->ask.partition = -1;
-    gh->ask.ex = &rq->a->host.control->ex;
-    gh->ask.done = on_done;
-    wr_init(&gh->ask.out, ADMIN_REPLY_MAX);
     return gh;
 }
 
@@ -288,7 +279,7 @@ static bool read_time(struct span text, int64_t *ms)
 static const char *read_reset(struct admin_rq *rq, struct groups_http *gh)
 {
     struct groups_ask *ask = &gh->ask;
-    struct arena *a = &gh->arena;
+    struct arena *a = &gh->ask.arena;
     struct span v;
     int64_t n;
 

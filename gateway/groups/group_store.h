@@ -39,14 +39,22 @@ struct group_op {
     struct span metadata;
 };
 
-/* Owner: the caller, until posted to the store; back in done. */
+/*
+ * Owner: the caller, until posted to the store; back in done.
+ *
+ * The operations and all that they point to are the caller's as well, in the same memory as the
+ * write (beside it, or in the arena of the call that holds it), and are given back with that
+ * memory, never by themselves. Neither the store nor the groups service frees them, and none of
+ * them may point into what an earlier write can change when it is done: a group's task and id stay
+ * as long as it has writes, names of topics are copied.
+ */
 struct group_write {
     struct task task; /* in the store: its queue. Back: posted to ex, run = done */
     struct executor *ex;
     void (*done)(struct group_write *w); /* on ex; w->err tells; frees w */
     int err;
     size_t ops_n;
-    struct group_op *ops; /* what they point to lives until done */
+    struct group_op *ops;
 };
 
 /* What group_store_load finds; spans are borrowed for the call. A negative return ends the load. */

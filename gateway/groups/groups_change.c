@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "gateway/groups/groups_int.h"
 #include "gateway/groups/groups_report_int.h"
 
@@ -19,7 +18,6 @@ static void deleted(struct group_write *w)
     int err = w->err;
 
     groups_written(gs, g);
-    mem_free(w->ops);
     wr_str(&ask->out, "{\"deleted\":true}\n");
     groups_ask_finish(ask, err < 0 ? 503 : 200, "it could not be stored");
     groups_deleted(gs, g, err);
@@ -29,7 +27,7 @@ void groups_ask_delete(struct groups *gs, struct groups_ask *ask)
 {
     struct group *g = ask->g;
 
-    if ((ask->write.ops = mem_array(1, sizeof *ask->write.ops)) == NULL) {
+    if ((ask->write.ops = arena_array(&ask->arena, 1, sizeof *ask->write.ops)) == NULL) {
         groups_ask_finish(ask, 503, "out of memory");
         return;
     }
@@ -55,7 +53,6 @@ static void reset_done(struct group_write *w)
         err = offsets_put(&g->offsets, op->topic, op->partition, op->epoch, op->offset,
                           op->metadata, op->commit_ms);
     }
-    mem_free(w->ops);
     groups_ask_finish(ask, err < 0 ? 503 : 200, "it could not be stored");
     group_out_init(&out);
     groups_settle(gs, g, &out);
@@ -103,8 +100,7 @@ static int64_t reset_target(const struct groups_ask *ask, const struct groups_re
 }
 
 /* The names in an operation must live until it is stored, which a view does not. */
-static int plan_topic(const struct gw_topic *t, const char *name, struct groups_ask *ask,
-                      size_t *cap)
+static void plan_topic(const struct gw_topic *t, const char *name, struct groups_ask *ask)
 {
     struct group_write *w = &ask->write;
     const struct group *g = ask->g;
@@ -117,13 +113,6 @@ static int plan_topic(const struct gw_topic *t, const char *name, struct groups_
             continue;
         if (ask->to == GROUPS_TO_EACH && (each = each_of(ask, name, p, t->epoch)) == NULL)
             continue;
-        if (w->ops_n == *cap) {
-            *cap = *cap == 0 ? 16 : 2 * *cap;
-            void *grown = mem_realloc(w->ops, *cap * sizeof *w->ops);
-            if (grown == NULL)
-                return E_NOMEM;
-            w->ops = grown;
-        }
         const struct group_offset *now =
             offsets_get(&g->offsets, span_str(name), (int32_t)p, t->epoch);
         w->ops[w->ops_n] = (struct group_op){.kind = GROUP_OP_PUT_OFFSET,
@@ -140,35 +129,56 @@ static int plan_topic(const struct gw_topic *t, const char *name, struct groups_
                   now == NULL ? -1 : now->offset, w->ops[w->ops_n].offset);
         w->ops_n++;
     }
+}
+
+/* Room for an operation for each partition that a plan of n more may name. */
+static int plan_room(struct groups_ask *ask, size_t n)
+{
+    ask->write.ops_n = 0;
+    ask->write.ops = arena_array(&ask->arena, n + 1, sizeof *ask->write.ops);
+    return ask->write.ops == NULL ? E_NOMEM : 0;
+}
+
+/* All topics that the group has offsets of, as far as the task has them. */
+static int plan_all(struct groups *gs, struct groups_ask *ask)
+{
+    const struct offsets_topic *list;
+    const struct gw_topic *t;
+    size_t n = 0;
+    int err;
+
+    TAILQ_FOREACH(list, &ask->g->offsets.topics, link)
+    {
+        if ((t = groups_topic(gs, ask->g->task, span_str(list->name))) != NULL)
+            n += t->parts_n;
+    }
+    if ((err = plan_room(ask, n)) < 0)
+        return err;
+    TAILQ_FOREACH(list, &ask->g->offsets.topics, link)
+    {
+        if ((t = groups_topic(gs, ask->g->task, span_str(list->name))) == NULL)
+            continue;
+        const char *name = arena_strndup(&ask->arena, list->name, strlen(list->name));
+        if (name == NULL)
+            return E_NOMEM;
+        plan_topic(t, name, ask);
+    }
     return 0;
 }
 
 static int plan(struct groups *gs, struct groups_ask *ask)
 {
-    const struct offsets_topic *list;
     const struct gw_topic *t;
-    size_t cap = 0;
     int err;
 
-    if (ask->topic.p != NULL) {
-        /* the name in the ask is NUL-terminated, and lives as long */
-        t = groups_topic(gs, ask->g->task, ask->topic);
-        if (t == NULL || (ask->partition >= 0 && (size_t)ask->partition >= t->parts_n))
-            return E_NOTFOUND;
-        return plan_topic(t, (const char *)ask->topic.p, ask, &cap);
-    }
-    TAILQ_FOREACH(list, &ask->g->offsets.topics, link)
-    {
-        t = groups_topic(gs, ask->g->task, span_str(list->name));
-        if (t == NULL)
-            continue;
-        /* the list may drop its topic while the operations wait for the store */
-        const char *name = arena_strndup(ask->arena, list->name, strlen(list->name));
-        if (name == NULL)
-            return E_NOMEM;
-        if ((err = plan_topic(t, name, ask, &cap)) < 0)
-            return err;
-    }
+    if (ask->topic.p == NULL)
+        return plan_all(gs, ask);
+    t = groups_topic(gs, ask->g->task, ask->topic);
+    if (t == NULL || (ask->partition >= 0 && (size_t)ask->partition >= t->parts_n))
+        return E_NOTFOUND;
+    if ((err = plan_room(ask, t->parts_n)) < 0)
+        return err;
+    plan_topic(t, (const char *)ask->topic.p, ask); /* ends with a NUL, and lives as the ask */
     return 0;
 }
 
@@ -176,11 +186,11 @@ static int copy_plan(struct groups_ask *ask)
 {
     size_t n = ask->write.ops_n;
 
-    if ((ask->each = arena_array(ask->arena, n + 1, sizeof *ask->each)) == NULL)
+    if ((ask->each = arena_array(&ask->arena, n + 1, sizeof *ask->each)) == NULL)
         return E_NOMEM;
     for (size_t i = 0; i < n; i++) {
         const struct group_op *op = &ask->write.ops[i];
-        const char *topic = arena_strndup(ask->arena, (const char *)op->topic.p, op->topic.n);
+        const char *topic = arena_strndup(&ask->arena, (const char *)op->topic.p, op->topic.n);
         if (topic == NULL)
             return E_NOMEM;
         ask->each[i] = (struct groups_reset_at){topic, op->partition, op->epoch, op->offset};
@@ -195,7 +205,6 @@ void groups_ask_plan(struct groups *gs, struct groups_ask *ask)
 
     if (err == 0)
         err = copy_plan(ask);
-    mem_free(ask->write.ops);
     groups_ask_finish(ask,
                       err == 0            ? 200
                       : err == E_NOTFOUND ? 404
@@ -212,7 +221,6 @@ void groups_ask_reset(struct groups *gs, struct groups_ask *ask)
     err = plan(gs, ask);
     wr_str(&ask->out, "]}\n");
     if (err < 0 || !ask->execute || ask->write.ops_n == 0) {
-        mem_free(ask->write.ops);
         groups_ask_finish(ask,
                           err == 0            ? 200
                           : err == E_NOTFOUND ? 404

@@ -343,6 +343,20 @@ static void run_ask(struct task *t)
     }
 }
 
+void groups_ask_init(struct groups_ask *ask, enum groups_ask_kind kind, struct executor *ex,
+                     void (*done)(struct groups_ask *ask))
+{
+    *ask = (struct groups_ask){.kind = kind, .partition = -1, .ex = ex, .done = done};
+    arena_init(&ask->arena, GROUPS_ASK_BYTES);
+    wr_init(&ask->out, GROUPS_OUT_BYTES);
+}
+
+void groups_ask_fini(struct groups_ask *ask)
+{
+    wr_fini(&ask->out);
+    arena_fini(&ask->arena);
+}
+
 void groups_ask(struct groups *gs, struct groups_ask *ask)
 {
     ask->gs = gs;

@@ -10,8 +10,10 @@
 #include "gateway/groups/group_store.h"
 #include "gateway/groups/groups.h"
 
-#define GROUPS_LAG_SERIES ((size_t)1000) /* of the lag metric; the rest is counted */
-#define GROUPS_HTML_ROWS  ((size_t)200)  /* of the status page */
+#define GROUPS_LAG_SERIES ((size_t)1000)      /* of the lag metric; the rest is counted */
+#define GROUPS_HTML_ROWS  ((size_t)200)       /* of the status page */
+#define GROUPS_ASK_BYTES  ((size_t)64 << 20)  /* of the arena: some 300 bytes a partition */
+#define GROUPS_OUT_BYTES  ((size_t)256 << 20) /* of an answer */
 
 enum groups_ask_kind {
     GROUPS_ASK_LIST,   /* all groups, or those of a task */
@@ -37,9 +39,11 @@ struct groups_reset_at {
     int64_t offset;
 };
 
-/* Owner: who asks; the groups thread's from groups_ask until done. */
+/* Owner: who asks; the groups thread's from groups_ask until done. Begun by groups_ask_init, with
+ * what follows filled in. */
 struct groups_ask {
     struct task task;
+    struct arena arena; /* of the names in it, of the plan, of what is written to the store */
     enum groups_ask_kind kind;
     struct span scope; /* name of a task; p NULL: all (LIST) */
     struct span group;
@@ -51,11 +55,10 @@ struct groups_ask {
     bool execute;                 /* false: only tells what it would do */
     struct groups_reset_at *each; /* PLAN makes it; in the arena, as its names are */
     size_t each_n;
-    struct arena *arena; /* of who asks; never NULL in PLAN and RESET, which copy names to it */
     /* by the groups thread */
     int status; /* as of HTTP */
     const char *fault;
-    struct writer out; /* init by who asks; JSON, or the metric's text */
+    struct writer out; /* JSON, or the metric's text */
     struct executor *ex;
     void (*done)(struct groups_ask *ask); /* on ex */
     /* private */
@@ -65,5 +68,9 @@ struct groups_ask {
     size_t each_next; /* where in `each` the next partition is likely to be */
 };
 
-/* Any thread, while the service runs. */
+/* All partitions, dry. Who asks sets scope, group and the rest afterwards. */
+void groups_ask_init(struct groups_ask *ask, enum groups_ask_kind kind, struct executor *ex,
+                     void (*done)(struct groups_ask *ask));
+void groups_ask_fini(struct groups_ask *ask);
+/* Any thread, while the service runs. The same ask may be asked again when it was answered. */
 void groups_ask(struct groups *gs, struct groups_ask *ask);

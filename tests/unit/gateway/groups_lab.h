@@ -235,9 +235,8 @@ static inline size_t lab_read_all(struct groups_lab *lab, const char *group)
     return n;
 }
 
-/* Posts a JoinGroup; the answer comes when it comes. */
-static inline void lab_join_send(struct groups_lab *lab, const char *group, const char *member,
-                                 int16_t version, int32_t correlation)
+static inline struct kp_join_group_req *lab_join_body(struct groups_lab *lab, const char *group,
+                                                      const char *member)
 {
     struct kp_join_group_req *req = harness_body(&lab->h, KP_API_JOIN_GROUP);
     static const char metadata[] = "\0\0\0\0\0\1\0\1t\xff\xff\xff\xff";
@@ -251,6 +250,15 @@ static inline void lab_join_send(struct groups_lab *lab, const char *group, cons
     req->protocols_n = 1;
     req->protocols->name = span_str("range");
     req->protocols->metadata = span_of(metadata, sizeof metadata - 1);
+    return req;
+}
+
+/* Posts a JoinGroup; the answer comes when it comes. */
+static inline void lab_join_send(struct groups_lab *lab, const char *group, const char *member,
+                                 int16_t version, int32_t correlation)
+{
+    struct kp_join_group_req *req = lab_join_body(lab, group, member);
+
     harness_send(lab->mc, KP_API_JOIN_GROUP, version, correlation, req);
     lab_run(lab);
 }
@@ -305,21 +313,28 @@ static inline int16_t lab_quit(struct groups_lab *lab, const char *group, struct
         ->error_code;
 }
 
-static inline int16_t lab_delete(struct groups_lab *lab, const char *group)
+/* Those that end in _send leave the answer, and what follows from it, to a later lab_run. */
+static inline void lab_delete_send(struct groups_lab *lab, const char *group, int32_t correlation)
 {
     struct kp_delete_groups_req *req = harness_body(&lab->h, KP_API_DELETE_GROUPS);
     struct span name = span_str(group);
 
     req->groups_names = &name;
     req->groups_names_n = 1;
-    const struct kp_delete_groups_resp *resp = lab_call(lab, KP_API_DELETE_GROUPS, 1, req);
+    harness_send(lab->mc, KP_API_DELETE_GROUPS, 1, correlation, req);
+}
+
+static inline int16_t lab_delete(struct groups_lab *lab, const char *group)
+{
+    lab_delete_send(lab, group, 8);
+    lab_run(lab);
+    const struct kp_delete_groups_resp *resp = harness_decode(lab->mc, KP_API_DELETE_GROUPS, 1, 8);
     assert_int_equal(resp->results_n, 1);
     return resp->results->error_code;
 }
 
-/* The top-level error, or the partition's. */
-static inline int16_t lab_delete_offset(struct groups_lab *lab, const char *group,
-                                        const char *topic, int32_t partition)
+static inline void lab_delete_offset_send(struct groups_lab *lab, const char *group,
+                                          const char *topic, int32_t partition, int32_t correlation)
 {
     struct kp_offset_delete_req *req = harness_body(&lab->h, KP_API_OFFSET_DELETE);
 
@@ -331,7 +346,16 @@ static inline int16_t lab_delete_offset(struct groups_lab *lab, const char *grou
         kp_array(&kp_offset_delete_req_topics_partitions_desc, &lab->h.arena, 1);
     req->topics->partitions_n = 1;
     req->topics->partitions->partition_index = partition;
-    const struct kp_offset_delete_resp *resp = lab_call(lab, KP_API_OFFSET_DELETE, 0, req);
+    harness_send(lab->mc, KP_API_OFFSET_DELETE, 0, correlation, req);
+}
+
+/* The top-level error, or the partition's. */
+static inline int16_t lab_delete_offset(struct groups_lab *lab, const char *group,
+                                        const char *topic, int32_t partition)
+{
+    lab_delete_offset_send(lab, group, topic, partition, 8);
+    lab_run(lab);
+    const struct kp_offset_delete_resp *resp = harness_decode(lab->mc, KP_API_OFFSET_DELETE, 0, 8);
     return resp->error_code != 0 ? resp->error_code : resp->topics->partitions->error_code;
 }
 
