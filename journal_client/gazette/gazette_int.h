@@ -104,6 +104,7 @@ struct gz_read_msg {
     bool meta; /* a metadata message: fragment fields are set */
     int64_t offset, write_head;
     int64_t frag_begin, frag_end;
+    struct span header; /* of the first message of a stream, else empty */
     struct span content;
 };
 /* A ReadResponse; content borrows. E_SYNTAX. */
@@ -218,7 +219,15 @@ struct gz_journal {
     int suspend_level;
     int64_t suspend_offset;
     int64_t append_head; /* where our next append begins, as far as is known; -1: not known */
-    char *endpoint;      /* of its primary, a hint; NULL */
+    char *endpoint;      /* of the broker to be read from, a hint (route.c); NULL: any */
+    char *primary;       /* of the one that appends, likewise */
+    struct gz_claim_of {
+        uint64_t epoch; /* of this gateway's claim; 0: none was made */
+        bool stands;
+        uint64_t seen; /* the newest epoch of others */
+    } claim;           /* append.h */
+    bool fenced;       /* another gateway claimed it; this one does not write it any more */
+    uint64_t append_round;
     enum gz_journal_state state;
     struct jc_heads floor; /* as kept from earlier runs */
     bool floor_known;
@@ -280,6 +289,9 @@ void gz_search_stop(struct gz_journal *j);
 void gz_scan_start(struct gz_journal *j, int64_t from, int64_t to, bool aligned);
 void gz_tail_start(struct gz_journal *j);
 void gz_tail_stop(struct gz_journal *j);
+/* route.c: what a header or a listing says of its brokers, as a hint; NULL: nothing. */
+void gz_route_take(struct gz_journal *j, const Gz__Route *r);
+void gz_route_take_header(struct gz_journal *j, struct span header);
 void gz_floor_save(struct gz_journal *j);
 void gz_floors_write(struct gz_store *s);
 
@@ -333,14 +345,14 @@ void gz_list_again(struct gz_list *l);
 
 /* --- writes --- */
 struct gz_txn;
-STAILQ_HEAD(gz_txn_queue, gz_txn);
+TAILQ_HEAD(gz_txn_queue, gz_txn);
 int gz_append(struct jc_store *s, struct jc_txn *txn, struct executor *ex, jc_txn_fn *done,
               void *arg);
 /* Home: the running and the queued transactions end with err. */
 void gz_append_end(struct gz_store *s, int err);
 /* Home: true when nothing is queued or under way. */
 bool gz_append_idle(const struct gz_store *s);
-/* Home: begins the next one, if none runs. */
+/* Home: begins those that may run. */
 void gz_append_next(struct gz_store *s);
 struct gz_apply;
 TAILQ_HEAD(gz_apply_list, gz_apply);
@@ -379,8 +391,12 @@ struct gz_store {
     int64_t token_s, token_until_s;
     char *zone; /* NULL: none is preferred */
     STAILQ_HEAD(, gz_journal) dirty;
-    struct gz_txn_queue txns;
-    struct gz_txn *txn; /* the running one */
+    struct gz_txn_queue txns, txns_running;
+    size_t txns_running_n;
+    uint64_t append_round;
+    bool append_inside;
+    uint64_t owner; /* of claims: this process */
+    bool single_writer;
     struct gz_apply_list applies;
     struct jc_txn_clock txn_clock;
     uint64_t clock_saved;

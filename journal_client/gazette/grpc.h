@@ -81,8 +81,8 @@ struct gz_conn_opts {
     uint16_t port;
     int64_t connect_ms;
     /* Once, when no further call can be made on it: because it broke, or was told to go away and
-     * its last call ended. The connection is freed by this module afterwards. ok: it had been up.
-     */
+     * its last call ended. The connection is freed by this module afterwards. ok: the broker had
+     * spoken, and did not fall silent. */
     void (*on_gone)(void *arg, struct gz_conn *c, bool ok);
     void *arg;
 };
@@ -90,6 +90,8 @@ struct gz_conn_opts {
 MUST_USE int gz_conn_new(const struct gz_conn_opts *o, struct gz_conn **out);
 /* Ends its calls with err, then frees; on_gone is not called. */
 void gz_conn_free(struct gz_conn *c, int err);
+/* It has calls, and nothing was heard since the last call of this function. Once a period. */
+bool gz_conn_silent(struct gz_conn *c);
 /* False once it broke or was told to go away. */
 bool gz_conn_usable(const struct gz_conn *c);
 MUST_USE int gz_conn_call(struct gz_conn *c, const char *method, const char *token,

@@ -49,6 +49,7 @@ struct gz_call {
     bool ended;
     bool finishing; /* half-close behind what is queued */
     bool deferred;
+    uint64_t reads_then; /* of the connection, when it began */
     STAILQ_HEAD(, out_msg) out;
     struct event *deadline;
     /* the message that is coming in */
@@ -69,6 +70,9 @@ struct gz_conn {
     struct event *reap; /* runs in a turn of its own: ends it */
     struct event *connect_timer;
     bool up, dead, draining;
+    bool silent;         /* a call's whole time passed without a byte */
+    uint64_t reads;      /* times that bytes came */
+    uint64_t reads_then; /* ... at the last look of gz_conn_silent */
     bool heard;  /* the broker said something: TLS 1.3 refuses a client only after its handshake */
     bool inside; /* of the session: it must not be entered again from its callbacks */
     int why;     /* how its calls end when it breaks */
@@ -163,8 +167,14 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
+    bool silent = conn->up && conn->reads == c->reads_then;
     call_reset(c, NGHTTP2_CANCEL);
     call_tell_end(c, E_TIMEOUT);
+    if (silent && !conn->dead) {
+        log_peer(LOG_WARN, "gazette.broker_silent", LF_STR("broker", conn->authority));
+        conn->silent = true;
+        conn_break(conn, E_AGAIN);
+    }
     conn_flush(conn);
 }
 
@@ -429,6 +439,7 @@ static void on_read(struct bufferevent *bev, void *arg)
     struct evbuffer_iovec part;
 
     c->heard = true;
+    c->reads++;
     while (!c->dead && evbuffer_peek(in, -1, NULL, &part, 1) > 0 && part.iov_len > 0) {
         c->inside = true;
         ssize_t took = nghttp2_session_mem_recv(c->session, part.iov_base, part.iov_len);
@@ -518,7 +529,7 @@ static void on_reap(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    c->o.on_gone(c->o.arg, c, c->heard);
+    c->o.on_gone(c->o.arg, c, c->heard && !c->silent);
     gz_conn_free(c, c->why);
 }
 
@@ -546,6 +557,14 @@ void gz_conn_free(struct gz_conn *c, int err)
     mem_free(c->host);
     mem_free(c->authority);
     mem_free(c);
+}
+
+bool gz_conn_silent(struct gz_conn *c)
+{
+    bool silent = c->up && !c->dead && c->reads == c->reads_then && !TAILQ_EMPTY(&c->calls);
+
+    c->reads_then = c->reads;
+    return silent;
 }
 
 bool gz_conn_usable(const struct gz_conn *c)
@@ -660,6 +679,7 @@ int gz_conn_call(struct gz_conn *conn, const char *method, const char *token, in
     if (c == NULL)
         return E_NOMEM;
     c->conn = conn;
+    c->reads_then = conn->reads;
     c->cb = *cb;
     c->live = true;
     c->stream = NO_STREAM;

@@ -62,6 +62,7 @@ void gz_journal_free(struct jc_hub_journal *journal)
     blob_unref(j->spec);
     gz_frags_fini(&j->frags);
     mem_free(j->endpoint);
+    mem_free(j->primary);
     mem_free(j->name);
     mem_free(j);
 }
@@ -160,6 +161,7 @@ static void on_head_message(void *arg, struct span msg)
     }
     j->status = m.status;
     j->said_head = m.write_head;
+    gz_route_take_header(j, m.header);
 }
 
 static void on_head_end(void *arg, const struct gz_end *end)
@@ -359,6 +361,7 @@ void gz_journal_listed(struct gz_journal *j, const Gz__ListedJournal *l, struct 
     blob_unref(j->spec);
     j->spec = spec;
     j->mod_revision = l->mod_revision;
+    gz_route_take(j, l->route);
     j->suspend_offset = suspend == NULL ? 0 : suspend->offset;
     bool resumed = j->suspend_level == 2 && level != 2;
     bool suspended = j->suspend_level != 2 && level == 2;

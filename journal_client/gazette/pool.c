@@ -1,7 +1,11 @@
 /*
- * The pool: which connection a call goes to. Configured endpoints are tried in turn, the next one
- * after a connection that could not be made; endpoints that brokers name in their routes come and
- * go as they are used.
+ * The pool: which connection a call goes to. Endpoints that brokers name in their routes come and
+ * go as they are used; without such a hint, configured ones are tried in turn. One that could not
+ * be reached is passed over for a while, longer each time.
+ *
+ * A broker that hangs keeps its connections: TCP is the kernel's. So a connection with calls that
+ * says nothing for a while is asked something small; a deadline that passes in silence ends it
+ * (h2.c). HTTP/2's own PING is no way: servers of gRPC close connections that ping often.
  */
 #include <event2/dns.h>
 #include <openssl/err.h>
@@ -9,6 +13,7 @@
 #include <stdio.h>
 #include <sys/queue.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -17,6 +22,11 @@
 #define CONNECT_MS    5000
 #define ENDPOINTS_MAX 16
 #define HOST_MAX      256
+#define PROBE_S       10   /* silence of a connection before it is asked */
+#define PROBE_MS      5000 /* ... and before it is given up */
+#define AVOID_MS      5000 /* after the first failure; doubled with each that follows */
+#define AVOID_MAX_MS  300000
+#define MARKS         32
 
 struct endpoint {
     char host[HOST_MAX];
@@ -31,8 +41,18 @@ struct entry {
     bool configured;
 };
 
+/* An endpoint that could not be reached. */
+struct mark {
+    struct endpoint at;
+    unsigned failures; /* 0: the place is free */
+    int64_t until_ms;
+};
+
 struct gz_pool {
     struct event_base *base;
+    struct event *probe;
+    struct mark marks[MARKS];
+    unsigned mark_next;
     struct evdns_base *evdns; /* NULL until a name has to be looked up */
     SSL_CTX *tls;
     const char *(*token)(void *arg);
@@ -138,6 +158,88 @@ static int parse_list(struct gz_pool *p, const char *list, char *why, size_t why
     return 0;
 }
 
+/* --- endpoints that are avoided --- */
+
+static int64_t now_ms(void)
+{
+    return clock_mono_ms(clock_system());
+}
+
+static bool same(const struct endpoint *a, const struct endpoint *b)
+{
+    return a->port == b->port && strcmp(a->host, b->host) == 0;
+}
+
+static struct mark *mark_find(struct gz_pool *p, const struct endpoint *at)
+{
+    for (size_t i = 0; i < MARKS; i++) {
+        if (p->marks[i].failures > 0 && same(&p->marks[i].at, at))
+            return &p->marks[i];
+    }
+    return NULL;
+}
+
+static bool avoided(struct gz_pool *p, const struct endpoint *at)
+{
+    const struct mark *m = mark_find(p, at);
+
+    return m != NULL && now_ms() < m->until_ms;
+}
+
+static void avoid(struct gz_pool *p, const struct endpoint *at)
+{
+    struct mark *m = mark_find(p, at);
+    int64_t wait;
+
+    if (m == NULL) {
+        m = &p->marks[p->mark_next++ % MARKS];
+        *m = (struct mark){.at = *at};
+    }
+    wait = m->failures < 6 ? AVOID_MS << m->failures : AVOID_MAX_MS;
+    m->failures++;
+    m->until_ms = now_ms() + (wait < AVOID_MAX_MS ? wait : AVOID_MAX_MS);
+}
+
+/* --- probes --- */
+
+/* ListRequest: a name that no journal has. */
+static const uint8_t nothing[] = {0x0a, 0x0f, 0x0a, 0x0d, 0x0a, 0x0b, 0x0a, 0x04, 'n',
+                                  'a',  'm',  'e',  0x12, 0x03, '/',  '/',  '/'};
+
+static void on_probe_message(void *arg, struct span msg)
+{
+    (void)arg;
+    (void)msg;
+}
+
+static void on_probe_end(void *arg, const struct gz_end *end)
+{
+    (void)arg;
+    (void)end; /* whatever it says: it was not silent, or h2.c ended the connection */
+}
+
+static void on_probe(evutil_socket_t fd, short what, void *arg)
+{
+    static const struct gz_call_cb cb = {.on_message = on_probe_message, .on_end = on_probe_end};
+    struct gz_pool *p = arg;
+    struct entry *e;
+
+    (void)fd;
+    (void)what;
+    TAILQ_FOREACH(e, &p->entries, link)
+    {
+        struct gz_call *call;
+        if (!gz_conn_silent(e->conn) ||
+            gz_conn_call(e->conn, "List", p->token == NULL ? NULL : p->token(p->token_arg),
+                         PROBE_MS, &cb, &call) < 0)
+            continue;
+        if (gz_call_send(call, span_of(nothing, sizeof nothing), span_of(NULL, 0)) < 0)
+            gz_call_cancel(call);
+        else
+            gz_call_finish(call);
+    }
+}
+
 int gz_pool_new(struct event_base *base, const struct gz_pool_opts *o, struct gz_pool **out,
                 char *why, size_t why_bytes)
 {
@@ -152,6 +254,12 @@ int gz_pool_new(struct event_base *base, const struct gz_pool_opts *o, struct gz
     p->token = o->token;
     p->token_arg = o->token_arg;
     p->connect_ms = o->connect_ms > 0 ? o->connect_ms : CONNECT_MS;
+    const struct timeval every = {PROBE_S, 0};
+    if ((p->probe = event_new(base, -1, EV_PERSIST, on_probe, p)) == NULL ||
+        event_add(p->probe, &every) < 0) {
+        gz_pool_free(p);
+        return E_NOMEM;
+    }
     if ((err = parse_list(p, o->endpoints, why, why_bytes)) < 0 ||
         (o->tls && (err = make_tls(p, o, why, why_bytes)) < 0)) {
         gz_pool_free(p);
@@ -172,6 +280,8 @@ void gz_pool_free(struct gz_pool *p)
         gz_conn_free(e->conn, E_CLOSED);
         mem_free(e);
     }
+    if (p->probe != NULL)
+        event_free(p->probe);
     if (p->evdns != NULL)
         evdns_base_free(p->evdns, 0);
     SSL_CTX_free(p->tls);
@@ -185,6 +295,11 @@ static void on_gone(void *arg, struct gz_conn *conn, bool ok)
 
     (void)conn;
     TAILQ_REMOVE(&p->entries, e, link);
+    struct mark *m = mark_find(p, &e->at);
+    if (!ok)
+        avoid(p, &e->at);
+    else if (m != NULL)
+        m->failures = 0;
     if (!ok && e->configured)
         p->next = (p->next + 1) % p->endpoints_n;
     mem_free(e);
@@ -218,8 +333,7 @@ static int connect_to(struct gz_pool *p, const struct endpoint *at, bool configu
     o.arg = e;
     if ((err = gz_conn_new(&o, &e->conn)) < 0) {
         mem_free(e);
-        if (configured)
-            p->next = (p->next + 1) % p->endpoints_n;
+        avoid(p, at);
         return err;
     }
     TAILQ_INSERT_TAIL(&p->entries, e, link);
@@ -227,20 +341,33 @@ static int connect_to(struct gz_pool *p, const struct endpoint *at, bool configu
     return 0;
 }
 
+/* The next configured one that is not avoided; when all are, the next one. */
+static struct endpoint choose(struct gz_pool *p)
+{
+    for (size_t i = 0; i < p->endpoints_n; i++) {
+        size_t at = (p->next + i) % p->endpoints_n;
+        if (!avoided(p, &p->endpoints[at])) {
+            p->next = at;
+            break;
+        }
+    }
+    return p->endpoints[p->next];
+}
+
 int gz_pool_call(struct gz_pool *p, const char *endpoint, const char *method, int64_t timeout_ms,
                  const struct gz_call_cb *cb, struct gz_call **out)
 {
     struct endpoint at;
     struct entry *e;
-    bool configured = endpoint == NULL || parse_url(p, endpoint, &at) < 0;
+    bool configured = endpoint == NULL || parse_url(p, endpoint, &at) < 0 || avoided(p, &at);
     int err;
 
     *out = NULL;
     if (configured)
-        at = p->endpoints[p->next];
+        at = choose(p);
     TAILQ_FOREACH(e, &p->entries, link)
     {
-        if (e->at.port == at.port && strcmp(e->at.host, at.host) == 0 && gz_conn_usable(e->conn))
+        if (same(&e->at, &at) && gz_conn_usable(e->conn))
             break;
     }
     if (e == NULL && (err = connect_to(p, &at, configured, &e)) < 0)

@@ -137,6 +137,7 @@ static void on_message(void *arg, struct span msg)
         r->status = -1;
         return;
     }
+    gz_route_take_header(r->j, m.header);
     if (m.status != GZ_OK || m.content.n == 0) {
         r->status = m.status;
         return;

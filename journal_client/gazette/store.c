@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "base/log.h"
@@ -254,7 +255,7 @@ static void *home_main(void *arg)
         on_clock(s, err, span_of(NULL, 0));
     (void)event_base_loop(s->evb, EVLOOP_NO_EXIT_ON_EMPTY);
     /* What is under way answers into the mailbox: jobs, the key-value store, then nobody. */
-    while (s->kv_busy > 0 || s->txn != NULL)
+    while (s->kv_busy > 0 || !TAILQ_EMPTY(&s->txns_running))
         (void)mailbox_wait(&s->mb, 1000);
     atomic_store(&s->io_stop, true);
     jobpool_free(s->io);
@@ -404,6 +405,9 @@ static int take_opts(struct gz_store *s, const struct jc_gazette_opts *o)
     s->replication = o->replication > 0 ? o->replication : 1;
     s->fragment_bytes = o->fragment_bytes > 0 ? o->fragment_bytes : FRAGMENT_BYTES;
     jc_txn_clock_init(&s->txn_clock, s->hub.clock, 0);
+    s->single_writer = o->single_writer;
+    if (getrandom(&s->owner, sizeof s->owner, 0) != (ssize_t)sizeof s->owner)
+        return E_IO;
     s->token_s = o->token_s > 0 ? o->token_s : TOKEN_S;
     if ((err = copy_text(o->data_dir, &s->data_dir)) < 0 ||
         (err = copy_text(o->journals, &s->journals)) < 0 ||
@@ -528,7 +532,8 @@ int jc_gazette_open(const struct jc_gazette_opts *o, struct jc_store **out, char
     jc_hub_init(&s->hub, &gz_ops, &gz_hub_ops, o->clock == NULL ? clock_system() : o->clock);
     s->hub.steps = &s->mb.ex;
     STAILQ_INIT(&s->dirty);
-    STAILQ_INIT(&s->txns);
+    TAILQ_INIT(&s->txns);
+    TAILQ_INIT(&s->txns_running);
     TAILQ_INIT(&s->applies);
     TAILQ_INIT(&s->spools);
     (void)pthread_mutex_init(&s->curl_lock, NULL);

@@ -66,6 +66,8 @@ static void on_message(void *arg, struct span msg)
     struct gz_read_msg m;
     int err = gz_read_parse(msg, &m);
 
+    if (err == 0)
+        gz_route_take_header(j, m.header);
     if (err == 0 && m.status != GZ_OK) {
         j->status = m.status;
         return;

@@ -125,6 +125,9 @@ int gz_read_parse(struct span msg, struct gz_read_msg *out)
         case 1:
             out->status = (int)v;
             break;
+        case 2:
+            out->header = bytes;
+            break;
         case 3:
             out->offset = (int64_t)v;
             break;

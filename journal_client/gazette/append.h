@@ -1,0 +1,112 @@
+/*
+ * Inside of appends: a transaction (append.c), one part of it (append_part.c), and what answers
+ * mean (append_judge.c; pure).
+ *
+ * Exactly once: each append says at which offset it must land. When it stays open whether one did,
+ * the head is asked for, and what lies at its offset is read back and compared. An empty journal
+ * has no offset to say (0 means anywhere): there the register does it.
+ *
+ * Registers: a gateway claims a journal with its first append by the register `sluice/writer`,
+ * whose value is EPOCH-OWNER, both 16 hex digits; epochs rise. Each later append checks that the
+ * claim stands. So nothing that an earlier writer still has on its way can land behind a newer
+ * claim.
+ */
+#pragma once
+
+#include "journal_client/gazette/gazette_int.h"
+
+#define GZ_WRITER    "sluice/writer"
+#define GZ_CLAIM_MAX 40
+
+struct gz_claim {
+    uint64_t epoch; /* 0: none */
+    uint64_t owner;
+};
+void gz_claim_format(const struct gz_claim *c, char out[GZ_CLAIM_MAX]);
+/* E_SYNTAX: it is none of ours. */
+MUST_USE int gz_claim_parse(const char *text, struct gz_claim *out);
+/* Above all that was seen, and normally above all there ever was: epochs follow the clock. */
+uint64_t gz_claim_epoch(uint64_t seen, int64_t wall_ms);
+
+/* What an append came back with. */
+struct gz_append_seen {
+    int err;    /* of the call */
+    int status; /* -1: none came */
+    int64_t begin, end;
+};
+
+/* What is known about the part that was sent. */
+struct gz_append_about {
+    int64_t bytes;
+    bool unsure;   /* an earlier attempt at this offset may have landed */
+    bool claiming; /* it was sent to make the claim */
+    bool mine;     /* the registers that came back name this gateway's claim */
+    bool deleted;  /* the journal, by the listing */
+};
+
+enum gz_verdict {
+    GZ_V_LANDED,
+    GZ_V_MOVED,      /* it did not; the head is elsewhere */
+    GZ_V_DOUBT,      /* it may have: look */
+    GZ_V_AGAIN,      /* it did not; the same again, later */
+    GZ_V_RESET,      /* the same again, once the journal's head was set */
+    GZ_V_CLAIM_LOST, /* it did not: another gateway claimed the journal */
+    GZ_V_FAIL,       /* it did not, and will not */
+};
+/* fail: the error of GZ_V_FAIL. */
+enum gz_verdict gz_append_judge(const struct gz_append_seen *seen,
+                                const struct gz_append_about *about, int *fail);
+
+/* Of a part in doubt, [begin, end), when the head is known. */
+enum gz_doubt { GZ_D_COMPARE, GZ_D_SEND_AGAIN, GZ_D_GONE };
+enum gz_doubt gz_append_doubt(int64_t head, int64_t begin, int64_t end);
+
+/* --- a transaction; home --- */
+struct gz_txn {
+    TAILQ_ENTRY(gz_txn) link; /* queued, then running */
+    struct task task;         /* toward home, then back */
+    struct gz_store *s;
+    struct jc_txn *txn;
+    struct executor *ex;
+    jc_txn_fn *done;
+    void *arg;
+    int err;
+    /* the whole */
+    size_t asked; /* the part whose head is asked for */
+    size_t at;    /* the part under way; parts_n: all are written */
+    bool prepared;
+    /* the part */
+    bool doubt;           /* it may have landed: find out first */
+    bool unsure;          /* as gz_append_about */
+    bool claiming;        /* the running call makes the claim */
+    bool reset;           /* its head must be set first */
+    bool resets;          /* the running call does */
+    struct gz_claim seen; /* the claim that an answer named */
+    unsigned attempt;
+    int64_t since_ms;
+    struct event *timer;
+    struct gz_call *call;
+    int status;
+    int64_t commit_begin, commit_end, head;
+    size_t sent;
+    bool begun;            /* the first message is sent */
+    bool closed;           /* so is the last */
+    struct gz_range range; /* reading back */
+    size_t compared;
+    bool same, ended;
+};
+
+static inline struct jc_append_part *gz_part_of(const struct gz_txn *t)
+{
+    return &t->txn->parts[t->at];
+}
+
+/* append.c */
+void gz_txn_step(struct gz_txn *t);
+void gz_txn_finish(struct gz_txn *t, int err);
+/* The end of one that was under way when the store stopped. */
+void gz_txn_answer(struct gz_txn *t, int err);
+/* append_part.c: asks for the head of part number at; sends the part under way. Both end in
+ * gz_txn_step or gz_txn_finish. */
+void gz_part_ask_head(struct gz_txn *t, size_t at);
+void gz_part_send(struct gz_txn *t);
