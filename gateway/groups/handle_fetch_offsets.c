@@ -1,6 +1,8 @@
 /*
  * OffsetFetch: what a group has committed in the present epochs of its topics. -1 without an error
- * is said only when there truly is no such commit. Answers from memory. Groups thread.
+ * is said only when there truly is no such commit. A name that the task does not show is no error,
+ * as with Kafka: what is asked is what the group knows, and consumers end on an error there. Of a
+ * topic that went and may come back the newest commit counts. Answers from memory. Groups thread.
  */
 #include <string.h>
 
@@ -27,13 +29,10 @@ struct question {
     int32_t topics_n; /* -1: all */
 };
 
-static int fill_part(struct group_call *c, const struct group *g, const struct gw_topic *t,
-                     int32_t partition, part_answer *out)
+/* at NULL: there is no such commit. */
+static int fill_part(struct group_call *c, const struct group_offset *at, int32_t partition,
+                     part_answer *out)
 {
-    const struct group_offset *at =
-        g == NULL || t == NULL ? NULL
-                               : offsets_get(&g->offsets, span_str(t->name), partition, t->epoch);
-
     out->partition_index = partition;
     out->committed_offset = -1;
     out->committed_leader_epoch = -1;
@@ -42,7 +41,7 @@ static int fill_part(struct group_call *c, const struct group *g, const struct g
         return 0;
     out->committed_offset = at->offset;
     if (at->offset >= 0)
-        out->committed_leader_epoch = t->epoch;
+        out->committed_leader_epoch = at->epoch;
     if (at->metadata_n > 0) {
         char *copy = arena_strndup(&c->arena, at->metadata, at->metadata_n);
         if (copy == NULL)
@@ -74,18 +73,23 @@ static int fill_named(struct groups *gs, struct group_call *c, const struct grou
         if (to->partitions == NULL)
             return E_NOMEM;
         for (int32_t j = 0; j < to->partitions_n; j++) {
-            if (fill_part(c, g, t, q->topics[i].partition_indexes[j], &to->partitions[j]) < 0)
+            int32_t partition = q->topics[i].partition_indexes[j];
+            const struct group_offset *at = NULL;
+            if (g != NULL && t != NULL)
+                at = offsets_get(&g->offsets, span_str(t->name), partition, t->epoch);
+            else if (g != NULL && !by_id)
+                at = offsets_newest(&g->offsets, q->topics[i].name, partition);
+            if (fill_part(c, at, partition, &to->partitions[j]) < 0)
                 return E_NOMEM;
-            if (t == NULL)
-                to->partitions[j].error_code =
-                    by_id ? KE_UNKNOWN_TOPIC_ID : KE_UNKNOWN_TOPIC_OR_PARTITION;
+            if (t == NULL && by_id)
+                to->partitions[j].error_code = KE_UNKNOWN_TOPIC_ID;
         }
     }
     return 0;
 }
 
 /* Commits of the topic's present epoch. */
-static int fill_present(struct group_call *c, const struct group *g, const struct gw_topic *t,
+static int fill_present(struct group_call *c, const struct gw_topic *t,
                         const struct offsets_topic *list, topic_answer *to)
 {
     to->name = span_of(arena_strndup(&c->arena, t->name, strlen(t->name)), strlen(t->name));
@@ -97,7 +101,8 @@ static int fill_present(struct group_call *c, const struct group *g, const struc
     for (size_t i = 0; i < list->n; i++) {
         if (list->list[i].epoch != t->epoch)
             continue;
-        if (fill_part(c, g, t, list->list[i].partition, &to->partitions[to->partitions_n]) < 0)
+        if (fill_part(c, &list->list[i], list->list[i].partition,
+                      &to->partitions[to->partitions_n]) < 0)
             return E_NOMEM;
         to->partitions_n++;
     }
@@ -121,7 +126,7 @@ static int fill_all(struct groups *gs, struct group_call *c, const struct group 
         topic_answer *to = &out->topics[out->topics_n];
         if (t == NULL)
             continue; /* the task does not show it any more */
-        if (fill_present(c, g, t, list, to) < 0)
+        if (fill_present(c, t, list, to) < 0)
             return E_NOMEM;
         if (to->partitions_n > 0)
             out->topics_n++;

@@ -70,6 +70,19 @@ const struct group_offset *offsets_get(const struct group_offsets *o, struct spa
     return found(t, i, partition, epoch) ? &t->list[i] : NULL;
 }
 
+const struct group_offset *offsets_newest(const struct group_offsets *o, struct span topic,
+                                          int32_t partition)
+{
+    const struct offsets_topic *t = offsets_topic(o, topic);
+
+    if (t == NULL)
+        return NULL;
+    size_t end = place(t, partition, INT32_MAX);
+    if (found(t, end, partition, INT32_MAX))
+        return &t->list[end];
+    return end > 0 && t->list[end - 1].partition == partition ? &t->list[end - 1] : NULL;
+}
+
 static struct offsets_topic *make_topic(struct group_offsets *o, struct span topic)
 {
     struct offsets_topic *t = keymap_get(&o->by_name, topic);

@@ -49,6 +49,9 @@ MUST_USE int offsets_put(struct group_offsets *o, struct span topic, int32_t par
 /* Borrow until the next change; NULL when there is none of exactly that epoch. */
 const struct group_offset *offsets_get(const struct group_offsets *o, struct span topic,
                                        int32_t partition, int32_t epoch);
+/* The same, of the highest epoch that there is. */
+const struct group_offset *offsets_newest(const struct group_offsets *o, struct span topic,
+                                          int32_t partition);
 const struct offsets_topic *offsets_topic(const struct group_offsets *o, struct span topic);
 /* False when there was none. */
 bool offsets_remove(struct group_offsets *o, struct span topic, int32_t partition, int32_t epoch);

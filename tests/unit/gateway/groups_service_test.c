@@ -124,7 +124,7 @@ static void a_topic_that_was_gone_for_a_while_is_known_by_its_epoch(void **arg)
     struct lab_who m = lab_member(&lab, "g");
     lab.epochs[0] = 0;
     lab_view(&lab);
-    assert_int_equal(lab_read_at(&lab, "g", "t", 0).error, KE_UNKNOWN_TOPIC_OR_PARTITION);
+    assert_int_equal(lab_read_at(&lab, "g", "t", 0).offset, -1);
     lab.epochs[0] = 1; /* the same again */
     lab_view(&lab);
     assert_int_equal(lab_beat(&lab, "g", m), 0);
@@ -134,6 +134,55 @@ static void a_topic_that_was_gone_for_a_while_is_known_by_its_epoch(void **arg)
     lab_view(&lab);
     assert_int_equal(lab_beat(&lab, "g", m), KE_REBALANCE_IN_PROGRESS);
     assert_int_equal(lab_commit_at(&lab, "g", m, "t", 0, 1, -1, ""), KE_ILLEGAL_GENERATION);
+    groups_lab_fini(&lab);
+}
+
+/* As Kafka 4.3.1 answers; Java's consumer ends on an error there. */
+static void a_name_that_is_no_topic_reads_as_what_the_group_committed_and_else_as_none(void **arg)
+{
+    struct groups_lab lab;
+
+    (void)arg;
+    groups_lab_init(&lab);
+    for (int known = 0; known < 2; known++) { /* with and without a group */
+        struct lab_read none = lab_read_at(&lab, "g", "no", 0);
+        assert_int_equal(none.error, 0);
+        assert_int_equal(none.offset, -1);
+        assert_int_equal(none.epoch, -1);
+        assert_int_equal(lab_read_at(&lab, "g", "t", LAB_PARTS).offset, -1);
+        assert_int_equal(lab_read_at(&lab, "g", "t", -1).error, 0);
+        assert_int_equal(lab_commit_at(&lab, "g", NOBODY, "t", 1, 5, 1, "m"), 0);
+    }
+    lab.epochs[0] = 3;
+    lab_view(&lab);
+    assert_int_equal(lab_commit_at(&lab, "g", NOBODY, "t", 1, 7, 3, ""), 0);
+    lab.epochs[0] = 0; /* whoever read "none" now would begin anew when it comes back */
+    lab_view(&lab);
+    assert_int_equal(lab_read_at(&lab, "g", "t", 1).offset, 7);
+    assert_int_equal(lab_read_at(&lab, "g", "t", 1).epoch, 3);
+    assert_int_equal(lab_read_at(&lab, "g", "t", 0).offset, -1);
+    assert_int_equal(lab_read_all(&lab, "g"), 0);
+    groups_lab_fini(&lab);
+}
+
+/* As Kafka 4.3.1: what a negative offset means is between the group's programs. */
+static void a_negative_offset_is_kept_as_it_is(void **arg)
+{
+    static const int64_t odd[] = {-1, -2, INT64_MIN};
+    struct groups_lab lab;
+
+    (void)arg;
+    groups_lab_init(&lab);
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        assert_int_equal(lab_commit_at(&lab, "g", NOBODY, "t", 0, odd[i], 1, "m"), 0);
+        for (int life = 0; life < 2; life++) {
+            struct lab_read at = lab_read_at(&lab, "g", "t", 0);
+            assert_int_equal(at.offset, odd[i]);
+            assert_int_equal(at.epoch, -1);
+            assert_string_equal(at.metadata, "m");
+            lab_reopen(&lab);
+        }
+    }
     groups_lab_fini(&lab);
 }
 
@@ -509,6 +558,9 @@ int main(void)
         cmocka_unit_test(a_raise_makes_old_commits_read_as_none_and_late_ones_harmless),
         cmocka_unit_test(a_new_generation_commits_without_an_epoch_again),
         cmocka_unit_test(a_topic_that_was_gone_for_a_while_is_known_by_its_epoch),
+        cmocka_unit_test(
+            a_name_that_is_no_topic_reads_as_what_the_group_committed_and_else_as_none),
+        cmocka_unit_test(a_negative_offset_is_kept_as_it_is),
         cmocka_unit_test(commits_expire_by_the_time_that_a_group_has_no_members),
         cmocka_unit_test(a_commit_of_an_old_epoch_is_kept_for_the_retention_and_no_longer),
         cmocka_unit_test(a_generation_is_not_heard_of_before_it_is_durable),
