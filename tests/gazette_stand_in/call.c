@@ -121,8 +121,15 @@ void si_call_send(struct si_call *c, const ProtobufCMessage *m)
     p[0] = 0;
     be_store32(p + 1, (uint32_t)n);
     (void)protobuf_c_message_pack(m, p + FRAME_HEAD);
-    v.iov_len = FRAME_HEAD + n;
+    bool half = c->faulty && c->fault.kind == STAND_IN_HALF && !c->fault_done &&
+                c->content >= c->fault.after;
+    v.iov_len = half ? FRAME_HEAD + n / 2 : FRAME_HEAD + n;
     (void)evbuffer_commit_space(c->out, &v, 1);
+    if (half) {
+        c->fault_done = true;
+        c->cut = true;
+        si_call_end(c, GRPC_OK, "%s", "");
+    }
 }
 
 void si_call_end(struct si_call *c, int grpc_status, const char *fmt, ...)

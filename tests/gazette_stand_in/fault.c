@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "tests/gazette_stand_in/stand_in_int.h"
 
+#define LOWER_MS 200
+
 static const char *const kind_names[STAND_IN_FAULT_KINDS] = {
     [STAND_IN_STATUS] = "status",
     [STAND_IN_GRPC] = "grpc",
@@ -19,7 +21,7 @@ static const char *const kind_names[STAND_IN_FAULT_KINDS] = {
     [STAND_IN_END] = "end",
     [STAND_IN_HALF] = "half",
     [STAND_IN_BARE] = "bare",
-    [STAND_IN_SHORT] = "short",
+    [STAND_IN_OVERLAP] = "overlap",
     [STAND_IN_LOWER_HEAD] = "lower-head",
     [STAND_IN_FILE_SHORT] = "file-short",
     [STAND_IN_FILE_WRONG] = "file-wrong",
@@ -110,6 +112,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     (void)what;
     c->waits = false;
     c->ready = true;
+    if (c->fault.kind == STAND_IN_LOWER_HEAD)
+        c->faulty = false;
     si_call_run(c);
 }
 
@@ -202,10 +206,12 @@ void si_fault_do(struct si_call *c)
         c->fault_done = false;
         wait_ms(c, c->fault.value);
         break;
+    case STAND_IN_LOWER_HEAD:
+        wait_ms(c, LOWER_MS);
+        break;
     case STAND_IN_HALF:
     case STAND_IN_BARE:
-    case STAND_IN_SHORT:
-    case STAND_IN_LOWER_HEAD:
+    case STAND_IN_OVERLAP:
     case STAND_IN_FILE_SHORT:
     case STAND_IN_FILE_WRONG:
     case STAND_IN_FILE_GONE:
@@ -222,7 +228,7 @@ bool si_fault_begin(struct si_call *c)
     case STAND_IN_TRICKLE:
     case STAND_IN_HALF:
     case STAND_IN_BARE:
-    case STAND_IN_SHORT:
+    case STAND_IN_OVERLAP:
     case STAND_IN_LOWER_HEAD:
     case STAND_IN_FILE_SHORT:
     case STAND_IN_FILE_WRONG:

@@ -127,6 +127,14 @@ static ssize_t on_source(nghttp2_session *session, int32_t stream, uint8_t *buf,
         return n;
     if (!c->out_end)
         return n > 0 ? n : NGHTTP2_ERR_DEFERRED;
+    if (c->cut && c->fault.value != 0 && n > 0)
+        return n; /* the half goes out first */
+    if (c->cut && c->fault.value == 1)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* RST_STREAM */
+    if (c->cut && c->fault.value == 2) {
+        si_conn_reset(c->conn);
+        return NGHTTP2_ERR_DEFERRED;
+    }
     (void)snprintf(status, sizeof status, "%d", c->grpc_status);
     const nghttp2_nv nv[] = {NV("grpc-status", status), NV("grpc-message", c->message)};
     *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;

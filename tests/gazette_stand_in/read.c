@@ -120,6 +120,8 @@ static bool next_fragment(struct si_call *c)
     const struct si_fragment *f = query(c);
 
     if (f == NULL) {
+        if (rq->block && c->faulty && c->fault.kind == STAND_IN_LOWER_HEAD && !c->waits)
+            si_fault_do(c); /* for a while */
         if (rq->block)
             return false;
         say_not_yet(c);
@@ -178,7 +180,7 @@ static bool struck(struct si_call *c)
         return c->dead;
     case STAND_IN_HALF:
     case STAND_IN_BARE:
-    case STAND_IN_SHORT:
+    case STAND_IN_OVERLAP:
     case STAND_IN_LOWER_HEAD:
     case STAND_IN_FILE_SHORT:
     case STAND_IN_FILE_WRONG:
@@ -209,13 +211,13 @@ static bool say_content(struct si_call *c)
     if (c->faulty && !c->fault_done && c->content < c->fault.after &&
         c->fault.after - c->content < n)
         n = c->fault.after - c->content;
-    gz__read_response__init(&m);
-    m.offset = pos;
-    if (c->faulty && c->fault.kind == STAND_IN_SHORT && !c->fault_done &&
+    if (c->faulty && c->fault.kind == STAND_IN_OVERLAP && !c->fault_done &&
         c->content >= c->fault.after) {
         c->fault_done = true;
-        m.offset = pos > c->fault.value ? pos - c->fault.value : 0;
+        pos = pos - c->fault.value > f->begin ? pos - c->fault.value : f->begin;
     }
+    gz__read_response__init(&m);
+    m.offset = pos;
     m.content = (ProtobufCBinaryData){(size_t)n, f->data + (pos - f->begin)};
     si_call_send(c, &m.base);
     c->content += n;

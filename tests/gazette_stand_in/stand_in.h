@@ -92,9 +92,9 @@ enum stand_in_fault_kind {
     STAND_IN_END,          /* end with grpc-status 0, as a token that expired does */
     STAND_IN_HALF,         /* half of a message, then: value 0 trailers, 1 reset, 2 closed socket */
     STAND_IN_BARE,         /* Read: content without the metadata message before it */
-    STAND_IN_SHORT,      /* Read: a content message says an offset that lies before it, by value */
-    STAND_IN_LOWER_HEAD, /* Read, ListFragments: the head is lower by value; what lies behind it
-                            is not there */
+    STAND_IN_OVERLAP,      /* Read: a content message brings `value` bytes again */
+    STAND_IN_LOWER_HEAD, /* Read, ListFragments: the head is lower by value, what lies behind it is
+                            not there; a Read that waits has it after 200 ms */
     STAND_IN_FILE_SHORT, /* store: the file lacks its last bytes */
     STAND_IN_FILE_WRONG, /* store: one byte of the file is another */
     STAND_IN_FILE_GONE,  /* store: there is no file */

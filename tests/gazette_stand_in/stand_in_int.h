@@ -240,6 +240,7 @@ struct si_call {
     bool waits;           /* for the timer */
     bool ready;           /* the timer has struck */
     bool faulty, fault_done;
+    bool cut; /* what is queued ends within a message */
     struct stand_in_fault fault;
     int64_t content; /* bytes of content so far: of the answer (Read), of the request (Append) */
     union {
