@@ -40,7 +40,6 @@ void si_call_headers(struct si_call *c, const char *path)
         if (strcmp(path, methods[m].path) == 0) {
             c->method = m;
             c->si->calls[m]++;
-            c->si->running[m]++;
             return;
         }
     }
@@ -76,7 +75,7 @@ static void keep_request(struct si_call *c)
 void si_call_fini(struct si_call *c)
 {
     si_call_unqueue(c);
-    if (c->method >= 0) {
+    if (c->method >= 0 && c->admitted) {
         c->si->running[c->method]--;
         keep_request(c);
     }
@@ -246,6 +245,8 @@ void si_call_run(struct si_call *c)
             c->begun = true;
             if (!admit(c))
                 break;
+            c->admitted = true;
+            c->si->running[c->method]++;
             char *journal = journal_in(c, msg);
             c->faulty = si_fault_take(c->si, (enum stand_in_method)c->method, journal, &c->fault);
             mem_free(journal);

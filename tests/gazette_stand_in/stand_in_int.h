@@ -231,7 +231,7 @@ struct si_call {
     bool headers_sent, submitted_end;
     bool out_end; /* trailers follow what is queued */
     bool dead;    /* its stream is closed, or will be; nothing more is said */
-    bool begun;
+    bool begun, admitted;
     int grpc_status;
     char message[512];
     struct si_claims claims;
