@@ -207,6 +207,9 @@ static void make_registry(const struct config *c, struct serve_config *out,
     const char *text = c->registry_listen;
     struct gw_listen l = {.host = NULL};
 
+    if (registry_level_parse(c->registry_compatibility, &out->gw.registry_level) < 0)
+        config_fault(faults, "registry-compatibility", "\"%.100s\" is no compatibility level",
+                     c->registry_compatibility);
     if (text[0] == '\0')
         return;
     if (serve_parse_listen(text, &l, out->registry_host) < 0)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "gateway/auth.h"
+#include "gateway/registry_compat.h"
 #include "gateway/tls.h"
 
 struct catalog; /* gateway/catalog.h */
@@ -45,6 +46,7 @@ struct gw_config {
     uint16_t advertise_port;    /* 0: that listener's port */
     struct gw_listen admin;
     struct gw_listen registry; /* host NULL: none. sasl: a password (HTTP Basic) is asked for */
+    enum registry_level registry_level; /* what the registry's compatibility check asks */
     struct gw_auth_opts auth;
     size_t task_fetch_rate; /* bytes of records a second; 0: no limit */
     struct gw_tls_opts tls;

@@ -5,6 +5,7 @@
  */
 #include "gateway/registry_answer.h"
 
+#include <stdio.h>
 #include <strings.h>
 
 #include "base/num.h"
@@ -305,6 +306,7 @@ static int root(struct route *r)
 int registry_answer(const struct registry_ask *ask, struct writer *w)
 {
     struct route r = {.ask = ask, .w = w};
+    char config[64];
     int err = registry_target_parse(ask->target, &r.t);
 
     if (err == E_SYNTAX)
@@ -319,8 +321,10 @@ int registry_answer(const struct registry_ask *ask, struct writer *w)
         return reads(&r) ? route_subjects(&r) : no_method(&r);
     if (is(&r, 0, "schemas"))
         return schemas(&r);
+    (void)snprintf(config, sizeof config, "{\"compatibilityLevel\":\"%s\"}",
+                   registry_level_name(ask->level));
     if (is(&r, 0, "config"))
-        return setting(&r, "{\"compatibilityLevel\":\"NONE\"}", CODE_CONFIG,
+        return setting(&r, config, CODE_CONFIG,
                        "Subject '%s' does not have subject-level compatibility configured");
     if (is(&r, 0, "mode"))
         return setting(&r, "{\"mode\":\"READONLY\"}", CODE_MODE,

@@ -7,6 +7,7 @@
 
 #include "base/writer.h"
 #include "gateway/http_parse.h"
+#include "gateway/registry_compat.h"
 #include "gateway/registry_history.h"
 #include "gateway/view.h"
 
@@ -19,6 +20,7 @@ struct registry_ask {
     struct span body;
     const struct gw_task *task;
     const struct registry_history *history; /* brought up to the view that task is of */
+    enum registry_level level;              /* of /config, and what /compatibility applies */
     const char *cluster_id;
 };
 

@@ -1,9 +1,10 @@
 /*
  * Schemas that clients send: the look-up, and the compatibility check.
  */
-#include "gateway/registry_answer_int.h"
+#include <stdio.h>
 
-#include "schema/avro.h"
+#include "gateway/registry_answer_int.h"
+#include "schema/avro_model.h"
 #include "schema/json_reader.h"
 
 /* A schema of a request. Owner: whoever has it. */
@@ -60,41 +61,74 @@ static int read_sent(struct route *r, struct sent *out)
     return status;
 }
 
-/* Whether two Avro schemas are the same but for names' spelling and annotations. E_SYNTAX,
- * E_INVALID: the first one is none. */
-static int same_avro(struct span a, struct span b, bool *same)
+/* 0, or the status of an answer. verdict: what is no schema is not compatible, and why. */
+static int read_model(struct route *r, const struct sent *sent, bool verdict,
+                      struct sc_avro_model **out)
 {
-    struct writer x, y;
+    struct sc_schema_error why;
+    struct sc_json_error json;
+    char text[600];
 
-    *same = false;
-    wr_init(&x, 2 * SC_SCHEMA_MAX_BYTES);
-    wr_init(&y, 2 * SC_SCHEMA_MAX_BYTES);
-    int err = sc_avro_canonical(a, &x);
-    if (err == 0 && sc_avro_canonical(b, &y) == 0)
-        *same = x.b != NULL && y.b != NULL && span_eq(blob_span(x.b), blob_span(y.b));
-    wr_fini(&x);
-    wr_fini(&y);
-    return err;
+    *out = NULL;
+    int err = 0;
+    if (sent->json)
+        err = sc_json_check(blob_span(sent->text.b), &json);
+    else
+        err = sc_avro_model_new(blob_span(sent->text.b), &why, out);
+    if (err == E_NOMEM)
+        r->w->err = err;
+    if (err == 0)
+        return 0;
+    if (sent->json)
+        (void)snprintf(text, sizeof text, "Invalid schema: %s", json.reason);
+    else
+        (void)snprintf(text, sizeof text, "Invalid schema: %s%s%s",
+                       why.reason[0] == '\0' ? err_text(err) : why.reason,
+                       why.pointer[0] == '\0' ? "" : ": ", why.pointer);
+    if (!verdict)
+        return invalid(r, text);
+    wr_str(r->w, "{\"is_compatible\":false,\"messages\":[");
+    sc_json_quote(span_str(text), r->w);
+    wr_str(r->w, "]}");
+    return 200;
 }
 
-/* The version of that text; what is served first. 0, or the status of a refusal. */
-static int find(struct route *r, const struct registry_subject *s, const struct sent *sent,
-                const struct registry_version **out)
+/* Whether the version is the schema that was sent, written in another way perhaps. */
+static int is_same(const struct sent *sent, const struct sc_avro_model *model,
+                   const struct registry_version *v, bool *same)
+{
+    struct sc_avro_model *other;
+    struct sc_schema_error why;
+    int err;
+
+    *same = false;
+    if (v->json != sent->json)
+        return 0;
+    if (v->json) {
+        err = sc_json_same(blob_span(sent->text.b), v->text, same);
+    } else if ((err = sc_avro_model_new(v->text, &why, &other)) == 0) {
+        err = sc_avro_model_same(model, other, same);
+        sc_avro_model_free(other);
+    }
+    return err == E_NOMEM ? err : 0;
+}
+
+/* The version of that schema; of several what is served comes first, then the newest. E_NOMEM. */
+static int find(const struct registry_subject *s, const struct sent *sent,
+                const struct sc_avro_model *model, const struct registry_version **out)
 {
     const struct span text = blob_span(sent->text.b);
-    bool same = false;
 
     *out = NULL;
     for (int exact = 1; exact >= 0; exact--) {
         for (size_t i = 0; i <= s->versions_n; i++) {
             size_t at = i == 0 ? s->served : s->versions_n + 1 - i;
             const struct registry_version *v = at == 0 ? NULL : &s->versions[at - 1];
+            bool same = v != NULL && v->json == sent->json && span_eq(v->text, text);
+            int err = v == NULL || exact == 1 ? 0 : is_same(sent, model, v, &same);
 
-            if (v == NULL || v->json != sent->json)
-                continue;
-            same = span_eq(v->text, text);
-            if (exact == 0 && !sent->json && same_avro(text, v->text, &same) < 0)
-                return invalid(r, "Invalid schema: it is no Avro schema");
+            if (err < 0)
+                return err;
             if (same) {
                 *out = v;
                 return 0;
@@ -106,42 +140,85 @@ static int find(struct route *r, const struct registry_subject *s, const struct 
 
 int route_look_up(struct route *r, const struct registry_subject *s)
 {
+    const struct registry_version *v = NULL;
+    struct sc_avro_model *model = NULL;
     struct sent sent;
-    const struct registry_version *v;
 
     wr_init(&sent.text, SC_SCHEMA_MAX_BYTES);
     int status = read_sent(r, &sent);
     if (status == 0)
-        status = find(r, s, &sent, &v);
-    if (status == 0 && v == NULL) {
-        status = route_refuse(r, CODE_SCHEMA, "Schema not found", span_of("", 0));
-    } else if (status == 0) {
-        route_put_version(r, r->t.part[1], v);
+        status = read_model(r, &sent, false, &model);
+    if (status == 0) {
+        int err = find(s, &sent, model, &v);
+        if (err < 0)
+            r->w->err = err;
         status = 200;
+        if (v != NULL)
+            route_put_version(r, r->t.part[1], v);
+        else
+            status = route_refuse(r, CODE_SCHEMA, "Schema not found", span_of("", 0));
     }
+    sc_avro_model_free(model);
     wr_fini(&sent.text);
     return status;
 }
 
-/* The level is NONE: whatever is a schema goes. */
+/* --- compatibility --- */
+
+static int refuse_unknown(struct route *r, int err)
+{
+    if (err == E_UNSUPPORTED)
+        return invalid(r, "Compatibility is not known: of JSON schemas this registry compares "
+                          "equal ones only");
+    if (err == E_LIMIT)
+        return invalid(r, "Invalid schema: it is too large to be compared");
+    r->w->err = err;
+    return 503;
+}
+
+static void put_verdict(struct route *r, bool good, bool verbose, const struct writer *messages)
+{
+    wr_printf(r->w, "{\"is_compatible\":%s", good ? "true" : "false");
+    if (verbose) {
+        wr_str(r->w, ",\"messages\":[");
+        if (messages->b != NULL)
+            wr_span(r->w, blob_span(messages->b));
+        wr_str(r->w, "]");
+    }
+    wr_str(r->w, "}");
+    if (wr_err(messages) < 0)
+        r->w->err = wr_err(messages);
+}
+
 int route_compatible(struct route *r, const struct registry_subject *s,
                      const struct registry_version *only)
 {
-    struct writer canonical;
+    const enum registry_level level = r->ask->level;
+    const bool verbose = registry_query_flag(&r->t, "verbose");
+    struct sc_avro_model *model = NULL;
+    struct writer messages;
     struct sent sent;
+    bool good = true;
+    int err = 0;
 
-    (void)s;
-    (void)only;
     wr_init(&sent.text, SC_SCHEMA_MAX_BYTES);
-    wr_init(&canonical, 2 * SC_SCHEMA_MAX_BYTES);
+    wr_init(&messages, (size_t)16 << 20);
     int status = read_sent(r, &sent);
-    if (status == 0 && !sent.json && sc_avro_canonical(blob_span(sent.text.b), &canonical) < 0)
-        status = invalid(r, "Invalid schema: it is no Avro schema");
+    if (status == 0)
+        status = read_model(r, &sent, verbose, &model);
     if (status == 0) {
-        wr_str(r->w, "{\"is_compatible\":true}");
-        status = 200;
+        const struct registry_new is = {.text = blob_span(sent.text.b), .avro = model};
+
+        if (only != NULL)
+            err = registry_compat_version(level, &is, only, &messages, &good);
+        else if (s != NULL) /* of a subject that is not there, nothing stands against it */
+            err = registry_compat_subject(level, &is, s, &messages, &good);
+        status = err < 0 ? refuse_unknown(r, err) : 200;
+        if (err == 0)
+            put_verdict(r, good, verbose, &messages);
     }
-    wr_fini(&canonical);
+    sc_avro_model_free(model);
+    wr_fini(&messages);
     wr_fini(&sent.text);
     return status;
 }

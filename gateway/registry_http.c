@@ -91,6 +91,7 @@ static void answer_now(const struct registry_http *r, struct http_rq *rq,
                                .target = head->target,
                                .task = task,
                                .history = registry_store_history(r->versions),
+                               .level = r->host.config->registry_level,
                                .cluster_id = r->host.cluster_id};
     struct blob *body = NULL;
     struct writer w;
@@ -320,6 +321,7 @@ int registry_http_start(const struct registry_host *host, struct event_base *bas
     const struct registry_store_opts versions = {.store = host->store,
                                                  .control = host->control,
                                                  .clock = host->clock,
+                                                 .level = host->config->registry_level,
                                                  .settled = on_settled,
                                                  .arg = r};
     int err = registry_store_start(&versions, &r->versions);

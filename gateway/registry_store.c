@@ -7,7 +7,7 @@
 #include "gateway/metrics.h"
 #include "gateway/registry_int.h"
 #include "gateway/view.h"
-#include "schema/avro.h"
+#include "schema/avro_model.h"
 
 #define BATCH_MAX 64 /* versions written at once */
 
@@ -225,7 +225,34 @@ static void prune(struct registry_store *rs)
 
 /* --- views --- */
 
-/* Says what is new, and what it breaks. */
+/* What a new version breaks: readers that hold the one before it. Nobody is kept from it: what is
+ * served is the catalog's to say. */
+static void say_breaks(const struct registry_store *rs, const struct registry_subject *s,
+                       const struct registry_version *v)
+{
+    const struct registry_version *old = v == s->versions ? NULL : v - 1;
+    struct sc_avro_model *model = NULL;
+    struct sc_schema_error why;
+    struct writer messages;
+    bool good = true;
+
+    if (old == NULL || (!v->json && sc_avro_model_new(v->text, &why, &model) < 0))
+        return;
+    const struct registry_new is = {.text = v->text, .avro = model};
+    wr_init(&messages, (size_t)1 << 20);
+    int err = registry_compat_version(rs->opts.level, &is, old, &messages, &good);
+    if (err == 0 && !good && wr_err(&messages) == 0)
+        log_event(LOG_WARN, "registry.incompatible_version", LF_STR("task", s->task),
+                  LF_STR("subject", s->name), LF_UINT("version", v->number),
+                  LF_UINT("before", old->number),
+                  LF_STR("level", registry_level_name(rs->opts.level)),
+                  LF_SPAN("reasons", span_of(messages.b->data,
+                                             messages.b->len < 400 ? messages.b->len : 400)));
+    wr_fini(&messages);
+    sc_avro_model_free(model);
+}
+
+/* Says what is new. */
 static void say_new(const struct registry_store *rs)
 {
     for (size_t i = 0; i < rs->history.n; i++) {
@@ -236,6 +263,7 @@ static void say_new(const struct registry_store *rs)
             continue;
         log_event(LOG_INFO, "registry.new_version", LF_STR("task", s->task),
                   LF_STR("subject", s->name), LF_UINT("version", v->number), LF_UINT("id", v->id));
+        say_breaks(rs, s, v);
     }
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/mailbox.h"
+#include "gateway/registry_compat.h"
 #include "gateway/registry_history.h"
 #include "journal_client/store.h"
 
@@ -20,6 +21,7 @@ struct registry_store_opts {
     struct jc_store *store;
     struct mailbox *control;
     const struct clock *clock;
+    enum registry_level level; /* what new versions are held against, for the log */
     /* registry_store_settled has become true. From the mailbox. */
     void (*settled)(void *arg);
     void *arg;

@@ -13,13 +13,13 @@ for r in ${*:-fastavro java node go rust}; do
   case $r in
     fastavro) "$LAB_DIR/py-install.sh" main;;
     java)
-      same java "$SRC/java/pom.xml" "$SRC/java/AvroRead.java" && continue
+      same java "$SRC/java/pom.xml" "$SRC"/java/*.java && continue
       have mvn && have javac || apt_need maven default-jdk-headless
       cp "$SRC/java/pom.xml" "$D/java/"
       rm -rf "$D/java/libs"
       nice mvn -q -B -f "$D/java/pom.xml" dependency:copy-dependencies -DoutputDirectory="$D/java/libs" -DincludeScope=runtime
-      nice javac -d "$D/java" -cp "$D/java/libs/*" "$SRC/java/AvroRead.java"
-      keep java "$SRC/java/pom.xml" "$SRC/java/AvroRead.java";;
+      nice javac -d "$D/java" -cp "$D/java/libs/*" "$SRC"/java/*.java
+      keep java "$SRC/java/pom.xml" "$SRC"/java/*.java;;
     node)
       same node "$SRC/node/package.json" "$SRC/node/package-lock.json" && continue
       have npm || apt_need nodejs npm

@@ -11,6 +11,7 @@
 #include "gateway/catalog.h"
 #include "gateway/registry_answer.h"
 #include "gateway/registry_http.h"
+#include "schema/json_reader.h"
 
 static const char catalog_text[] =
     "collections:\n  c:\n    schema: {type: object, required: [id],\n"
@@ -26,6 +27,7 @@ static struct gw_encoder encoders[2];
 static struct gw_topic topics[2];
 static struct gw_task tasks[2];
 static struct registry_history history;
+static enum registry_level level; /* of the requests that follow */
 static char text[16384];
 
 static int setup(void **state)
@@ -63,6 +65,7 @@ static int ask(size_t task, enum http_method method, const char *target, const c
                                    .body = span_str(body),
                                    .task = &tasks[task],
                                    .history = &history,
+                                   .level = level,
                                    .cluster_id = "c"};
     struct writer w;
 
@@ -181,6 +184,121 @@ static void schemas_are_found_by_id_and_by_text(void **state)
     assert_string_equal(text, "{\"is_compatible\":true}");
 }
 
+#define V "/subjects/x%2Fy-value/versions"
+
+/* The body that holds this schema. */
+static const char *body_of(const char *schema)
+{
+    static char body[4096];
+    struct writer w;
+
+    wr_init(&w, sizeof body - 1);
+    wr_str(&w, "{\"schema\":");
+    sc_json_quote(span_str(schema), &w);
+    wr_str(&w, "}");
+    assert_int_equal(wr_err(&w), 0);
+    memcpy(body, w.b->data, w.b->len);
+    body[w.b->len] = '\0';
+    wr_fini(&w);
+    return body;
+}
+
+static int compatible(const char *target, const char *schema)
+{
+    char path[256];
+
+    (void)snprintf(path, sizeof path, "/compatibility%s", target);
+    return ask(0, HTTP_POST, path, body_of(schema));
+}
+
+/* What is served is a record of one long, id. */
+static void compatibility_is_by_level(void **state)
+{
+    static const char more[] =
+        "{\"type\":\"record\",\"name\":\"root\",\"fields\":[{\"name\":\"id\",\"type\":"
+        "\"long\"},{\"name\":\"n\",\"type\":\"int\"}]}";
+    static const char less[] = "{\"type\":\"record\",\"name\":\"root\",\"fields\":[]}";
+    static const char wider[] = "{\"type\":\"record\",\"name\":\"root\",\"fields\":[{"
+                                "\"name\":\"id\",\"type\":\"double\"}]}";
+    static const struct {
+        enum registry_level level;
+        const char *schema;
+        bool good;
+    } rows[] = {
+        {REGISTRY_NONE, more, true},
+        {REGISTRY_BACKWARD, more, false},
+        {REGISTRY_FORWARD, more, true},
+        {REGISTRY_FULL, more, false},
+        {REGISTRY_BACKWARD, less, true},
+        {REGISTRY_FORWARD, less, false},
+        {REGISTRY_FULL, less, false},
+        {REGISTRY_BACKWARD, wider, true},
+        {REGISTRY_FORWARD, wider, false},
+        {REGISTRY_BACKWARD_TRANSITIVE, wider, true},
+        {REGISTRY_FORWARD_TRANSITIVE, more, true},
+        {REGISTRY_FULL_TRANSITIVE, wider, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        level = rows[i].level;
+        for (int one = 0; one < 2; one++) {
+            assert_int_equal(compatible(one == 1 ? V "/latest" : V, rows[i].schema), 200);
+            assert_string_equal(text, rows[i].good ? "{\"is_compatible\":true}"
+                                                   : "{\"is_compatible\":false}");
+        }
+    }
+    level = REGISTRY_BACKWARD;
+    assert_int_equal(get("/config"), 200);
+    assert_string_equal(text, "{\"compatibilityLevel\":\"BACKWARD\"}");
+    assert_int_equal(compatible(V "?verbose=true", less), 200);
+    assert_string_equal(text, "{\"is_compatible\":true,\"messages\":[]}");
+    assert_int_equal(compatible(V "/1?verbose=TRUE", more), 200);
+    assert_non_null(strstr(text,
+                           "{\"is_compatible\":false,\"messages\":[\"{errorType:'READER_FIELD_"
+                           "MISSING_DEFAULT_VALUE', description:'The field 'n' at path "
+                           "'/fields/1' in the new schema has no default value and is "
+                           "missing in the old schema', additionalInfo:'n'}\","));
+    assert_non_null(strstr(text, "\"{oldSchemaVersion: 1}\",\"{oldSchema: '{"));
+    assert_non_null(strstr(text, ",\"{validateFields: 'false', compatibility: 'BACKWARD'}\"]}"));
+    assert_int_equal(compatible(V, "{\"type\":\"nothing\"}"), 422);
+    assert_non_null(strstr(text, ":42201,"));
+    assert_int_equal(compatible(V "?verbose=true", "{\"type\":\"nothing\"}"), 200);
+    assert_non_null(strstr(text, "{\"is_compatible\":false,\"messages\":[\"Invalid schema: "));
+    assert_int_equal(compatible(V "/2", less), 404);
+    assert_int_equal(compatible(V "/x", less), 422);
+    assert_int_equal(compatible("/subjects/none/versions/latest", less), 404);
+    assert_int_equal(compatible("/subjects/none/versions", less), 200);
+    assert_string_equal(text, "{\"is_compatible\":true}");
+    level = REGISTRY_NONE;
+}
+
+static void of_json_schemas_equal_ones_are_known_to_be_compatible(void **state)
+{
+    static const char equal[] =
+        "{\"schemaType\":\"JSON\",\"schema\":\"{\\\"required\\\":[\\\"id\\\"],"
+        "\\\"type\\\":\\\"object\\\",\\\"properties\\\":{\\\"id\\\":{\\\"type\\\":"
+        "\\\"integer\\\"}}}\"}";
+
+    (void)state;
+    level = REGISTRY_FULL;
+    assert_int_equal(ask(1, HTTP_POST, "/compatibility/subjects/z-value/versions", equal), 200);
+    assert_string_equal(text, "{\"is_compatible\":true}");
+    assert_int_equal(ask(1, HTTP_POST, "/subjects/z-value", equal), 200);
+    assert_int_equal(ask(1, HTTP_POST, "/compatibility/subjects/z-value/versions/1",
+                         "{\"schemaType\":\"JSON\",\"schema\":\"{}\"}"),
+                     422);
+    assert_non_null(strstr(text, "Compatibility is not known"));
+    assert_int_equal(ask(1, HTTP_POST, "/compatibility/subjects/z-value/versions/1",
+                         "{\"schema\":\"\\\"int\\\"\"}"),
+                     200);
+    assert_string_equal(text, "{\"is_compatible\":false}");
+    level = REGISTRY_NONE;
+    assert_int_equal(ask(1, HTTP_POST, "/compatibility/subjects/z-value/versions/1",
+                         "{\"schemaType\":\"JSON\",\"schema\":\"{}\"}"),
+                     200);
+}
+
 static void a_json_topic_has_its_collections_schema(void **state)
 {
     (void)state;
@@ -216,6 +334,8 @@ int main(void)
         cmocka_unit_test(subjects_are_split_before_they_are_decoded),
         cmocka_unit_test(errors_have_confluents_codes),
         cmocka_unit_test(schemas_are_found_by_id_and_by_text),
+        cmocka_unit_test(compatibility_is_by_level),
+        cmocka_unit_test(of_json_schemas_equal_ones_are_known_to_be_compatible),
         cmocka_unit_test(a_json_topic_has_its_collections_schema),
         cmocka_unit_test(passwords_are_split_at_the_first_colon),
     };
