@@ -4,6 +4,7 @@ import base64
 import http.client
 import json
 import shutil
+import signal
 import socket
 import subprocess
 
@@ -102,7 +103,8 @@ class Peer:
             h['Authorization'] = 'Basic ' + base64.b64encode(self.user.encode()).decode()
         c = http.client.HTTPConnection('127.0.0.1', self.port, timeout=30)
         try:
-            c.request(method, self.prefix + path.replace('{id}', str(self.ids.get('a-value'))), body=body, headers=h)
+            path = path.replace('{id}', str(self.ids.get('a-value'))).replace('{new}', str(self.ids.get('a-value 2')))
+            c.request(method, self.prefix + path, body=body, headers=h)
             r = c.getresponse()
             return r.status, r.headers.get('Content-Type', ''), r.read()
         finally:
@@ -119,9 +121,11 @@ def fill(body, text):
 @pytest.fixture(scope='module')
 def peers(tmp_path_factory):
     work = tmp_path_factory.mktemp('peer')
-    definition = {'schema': SCHEMA, 'key': ['/id']}
-    other = {'schema': dict(SCHEMA, required=[]), 'key': ['/id']}
-    catalog = registry_lab.write_catalog(work / 'catalog.json', {'c/a': definition, 'c/b': other}, {'t': (TOKEN, {'a': 'c/a', 'x/b': 'c/b'}, {})})
+
+    def write(schema, topics):
+        return registry_lab.write_catalog(work / 'catalog.json', {
+            'c/a': {'schema': schema, 'key': ['/id']}, 'c/b': {'schema': dict(SCHEMA, required=[]), 'key': ['/id']}}, {'t': (TOKEN, topics, {})})
+    catalog = write(SCHEMA, {'a': 'c/a', 'x/b': 'c/b'})
     s = Server(work / 'data', work, ['--catalog', catalog, '--registry-listen', 'sasl://127.0.0.1:0'])
     s.listen = 'sasl://127.0.0.1:0'
     with socket.socket() as free:
@@ -132,6 +136,11 @@ def peers(tmp_path_factory):
         assert up.returncode == 0, up.stdout.decode()[-1000:]
         s.start()
         ours, theirs = Peer(json.loads(s.ports_file.read_text())['registry'], '', 't:' + TOKEN), Peer(port, API)
+
+        def change(*args):
+            write(*args)
+            s.proc.send_signal(signal.SIGHUP)
+        ours.change = change
         for subject in json.loads(ours.ask('GET', '/subjects')[2]):
             q = subject.replace('/', '%2F')
             got = json.loads(ours.ask('GET', '/subjects/%s/versions/latest' % q)[2])
@@ -220,3 +229,39 @@ def test_the_content_type_is_what_clients_ask_for(peers):
     assert (a, b) == (200, 406)
     a, b = (p.ask('POST', '/subjects/a-value', fill(SAME, peers[0].texts['a-value']), {'Content-Type': 'text/plain'})[0] for p in peers)
     assert (a, b) == (200, 415)
+
+
+HISTORY = ['/subjects', '/subjects/a-value/versions', '/subjects/a-value/versions/1', '/subjects/a-value/versions/2', '/subjects/a-value/versions/3',
+           '/subjects/a-value/versions/latest', '/subjects/a-value/versions/-1', '/subjects/a-value/versions/1/schema', '/subjects/a-value/versions/2/schema',
+           '/subjects/a-key/versions', '/schemas/ids/{id}', '/schemas/ids/{new}', '/schemas/ids/{id}/versions', '/schemas/ids/{new}/versions']
+
+
+def same_at_both(peers, method, path, body=None):
+    """Equal answers; Apicurio lists subjects by their last change."""
+    ours, theirs = peers
+    a, b = ours.ask(method, path, body), theirs.ask(method, path, body)
+    (sa, ba), (sb, bb) = parsed(a), parsed(b)
+    if path == '/subjects':
+        ba, bb = sorted(ba), sorted(bb)
+    assert (sa, ba) == (sb, translated(bb, ours, theirs)), (method, path, a, b)
+
+
+def test_a_changed_schema_is_the_next_version_at_both(peers, until):
+    ours, theirs = peers
+    old = ours.texts['a-value']
+    ours.change(dict(SCHEMA, properties=dict(SCHEMA['properties'], more={'type': 'number'})), {'a': 'c/a', 'x/b': 'c/b'})
+    until(lambda: ours.ask('GET', '/subjects/a-value/versions/2')[0] == 200, 20)
+    got = json.loads(ours.ask('GET', '/subjects/a-value/versions/2')[2])
+    body = theirs.ask('POST', '/subjects/a-value/versions', json.dumps({'schema': got['schema']}))[2]
+    ours.ids['a-value 2'], theirs.ids['a-value 2'] = got['id'], json.loads(body)['id']
+    for path in HISTORY:
+        same_at_both(peers, 'GET', path)
+    for text in (old, got['schema']):
+        same_at_both(peers, 'POST', '/subjects/a-value', json.dumps({'schema': text}))
+    # a topic that is gone is a deleted subject
+    ours.change(SCHEMA, {'a': 'c/a'})
+    until(lambda: ours.ask('GET', '/subjects/x%2Fb-value/versions')[0] == 404, 20)
+    for side in ('key', 'value'):
+        assert theirs.ask('DELETE', '/subjects/x%2Fb-' + side)[0] == 200
+    for path in ('/subjects', '/subjects/x%2Fb-value/versions', '/subjects/x%2Fb-value/versions/1', '/subjects/x%2Fb-value/versions/latest'):
+        same_at_both(peers, 'GET', path)
