@@ -184,6 +184,8 @@ static int parse(const char *path, const struct span *text, struct catalog_fault
     err = r->failed || r->tree.failed ? E_NOMEM : faults->faults > 0 ? E_INVALID : 0;
 out:
     cat_wipe_secrets(r);
+    keymap_fini(&r->by_url);
+    keymap_fini(&r->looked);
     arena_fini(&r->arena);
     mem_free(r);
     if (err < 0) {

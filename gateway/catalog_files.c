@@ -87,13 +87,18 @@ bool catalog_files_restamp(struct catalog_files *f)
     return changed;
 }
 
-/* Remembers that the path was looked at; st NULL: it is not there. */
+/* Remembers that the path was looked at, as it was at the first look; st NULL: it is not there. */
 static void remember(struct catalog_reader *r, const char *path, const struct stat *st)
 {
     struct catalog_files *f = r->files;
 
-    if (f == NULL)
+    if (f == NULL || keymap_get(&r->looked, span_str(path)) != NULL)
         return;
+    const char *kept = arena_strndup(&r->arena, path, strlen(path));
+    if (kept == NULL || keymap_put(&r->looked, span_str(kept), r) < 0) {
+        r->failed = true;
+        return;
+    }
     struct catalog_file *grown = mem_realloc(f->list, (f->n + 1) * sizeof *grown);
     if (grown == NULL) {
         r->failed = true;
@@ -257,7 +262,8 @@ static bool path_of(struct catalog_reader *r, const struct cat_node *at, struct 
     return true;
 }
 
-struct cat_source *cat_source(struct catalog_reader *r, const struct cat_node *at, struct span url)
+static struct cat_source *find_source(struct catalog_reader *r, const struct cat_node *at,
+                                      struct span url)
 {
     char path[PATH_MAX], resolved[PATH_MAX];
     uint8_t *text;
@@ -284,5 +290,27 @@ struct cat_source *cat_source(struct catalog_reader *r, const struct cat_node *a
     struct cat_source *s = take(r, resolved, path, span_of(text, n));
     mem_wipe(text, n);
     mem_free(text);
+    return s;
+}
+
+struct cat_source *cat_source(struct catalog_reader *r, const struct cat_node *at, struct span url)
+{
+    struct writer key;
+    struct cat_source *s = NULL;
+
+    wr_init(&key, url.n + 24);
+    wr_printf(&key, "%u", at->file);
+    wr_u8(&key, 0);
+    wr_span(&key, url);
+    if (wr_err(&key) < 0)
+        r->failed = true;
+    else if ((s = keymap_get(&r->by_url, blob_span(key.b))) == NULL &&
+             (s = find_source(r, at, url)) != NULL) {
+        const char *kept =
+            arena_strndup(&r->arena, (const char *)blob_span(key.b).p, blob_span(key.b).n);
+        if (kept == NULL || keymap_put(&r->by_url, span_of(kept, blob_span(key.b).n), s) < 0)
+            r->failed = true;
+    }
+    wr_fini(&key);
     return s;
 }

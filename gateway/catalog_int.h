@@ -1,6 +1,7 @@
 /* Private to catalog*.c: one reading of a catalog, with typed looks at its values. */
 #pragma once
 
+#include "base/keymap.h"
 #include "base/writer.h"
 #include "gateway/catalog.h"
 #include "gateway/catalog_tree.h"
@@ -33,7 +34,9 @@ struct catalog_reader {
     struct cat_tree tree;
     struct cat_source sources[CATALOG_FILES_MAX];
     size_t sources_n;
-    size_t bytes; /* of all files */
+    struct keymap by_url; /* of those read: the file that named it, NUL, as it was named */
+    struct keymap looked; /* paths that `files` has */
+    size_t bytes;         /* of all files */
     struct cat_list collections;
     struct cat_list tasks;
     struct cat_list secrets; /* values that must not outlive the reading */

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "base/keymap.h"
 #include "gateway/catalog_int.h"
 #include "schema/json_reader.h"
 
@@ -18,6 +19,8 @@ enum place {
 struct schema_text {
     struct catalog_reader *r;
     const struct cat_node *root; /* of the text: where a $id may stand */
+    struct keymap ids;           /* all of them, once the first $ref asks */
+    bool has_ids;
     struct writer w;
     bool failed;
 };
@@ -35,18 +38,25 @@ static enum place place_of(const struct cat_node *n, enum place parent)
     return CAT_AMONG(n, values) ? PLACE_VALUE : PLACE_SCHEMA;
 }
 
-static bool has_id(const struct cat_node *n, struct span id, unsigned depth)
+/* As deep as trees are: CAT_DEPTH_MAX. */
+static void find_ids(struct schema_text *t, const struct cat_node *n)
 {
-    if (n->kind == CAT_MAP || n->kind == CAT_LIST) {
-        for (const struct cat_node *c = n->first; c != NULL && depth > 0; c = c->next) {
-            if (n->kind == CAT_MAP && cat_is(c, "$id") && c->kind == CAT_TEXT &&
-                span_eq(c->text, id))
-                return true;
-            if (has_id(c, id, depth - 1))
-                return true;
-        }
+    if (n->kind != CAT_MAP && n->kind != CAT_LIST)
+        return;
+    for (const struct cat_node *c = n->first; c != NULL; c = c->next) {
+        if (n->kind == CAT_MAP && c->kind == CAT_TEXT && cat_is(c, "$id") &&
+            keymap_get(&t->ids, c->text) == NULL && keymap_put(&t->ids, c->text, t) < 0)
+            t->r->failed = true;
+        find_ids(t, c);
     }
-    return false;
+}
+
+static bool has_id(struct schema_text *t, struct span id)
+{
+    if (!t->has_ids)
+        find_ids(t, t->root);
+    t->has_ids = true;
+    return keymap_get(&t->ids, id) != NULL;
 }
 
 /* Writes "file:///path#fragment" and sees to it that the file is one of the docs. */
@@ -86,8 +96,7 @@ static void put_ref(struct schema_text *t, const struct cat_node *n)
     struct span url, fragment;
 
     split(n->text, &url, &fragment);
-    if (url.n == 0 || span_has_prefix(url, span_str("flow:")) ||
-        has_id(t->root, url, CAT_DEPTH_MAX))
+    if (url.n == 0 || span_has_prefix(url, span_str("flow:")) || has_id(t, url))
         sc_json_quote(n->text, &t->w);
     else
         put_file_ref(t, n, url, fragment);
@@ -139,6 +148,7 @@ static bool finish(struct schema_text *t, const struct cat_node *n, const char *
     else if (!t->failed)
         *out = cat_copy(t->r, blob_span(t->w.b));
     wr_fini(&t->w);
+    keymap_fini(&t->ids);
     return *out != NULL;
 }
 

@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
+#include "base/keymap.h"
 #include "base/mem.h"
 
-#define DOUBLES_MAX 100   /* of one mapping */
-#define MERGED_MAX  10000 /* members of a mapping with a `<<` */
+#define DOUBLES_MAX 100 /* of one mapping */
 
 void cat_stop(struct cat_builder *b, uint32_t line, const char *text)
 {
@@ -156,10 +156,22 @@ static void unlink_child(struct cat_node *map, const struct cat_node *gone)
     map->n--;
 }
 
-static void merge_from(struct cat_builder *b, struct cat_node *map, const struct cat_node *from)
+/* Notes a key; false when it is there already, or the builder stopped. */
+static bool is_new(struct cat_builder *b, struct keymap *keys, struct cat_node *map,
+                   struct span key)
+{
+    if (keymap_get(keys, key) != NULL)
+        return false;
+    if (keymap_put(keys, key, map) < 0)
+        b->tree->failed = b->stopped = true;
+    return !b->stopped;
+}
+
+static void merge_from(struct cat_builder *b, struct keymap *keys, struct cat_node *map,
+                       const struct cat_node *from)
 {
     for (const struct cat_node *c = from->first; c != NULL && !b->stopped; c = c->next) {
-        if (cat_member(map, (const char *)c->key.p) != NULL)
+        if (!is_new(b, keys, map, c->key))
             continue;
         b->stack[b->depth - 1].key = c->key;
         b->stack[b->depth - 1].key_line = c->line;
@@ -168,10 +180,12 @@ static void merge_from(struct cat_builder *b, struct cat_node *map, const struct
     }
 }
 
-/* YAML's `<<`: members of other mappings that this one has not. */
+/* YAML's `<<`: members of other mappings that this one has not. Those of lists are mappings, or
+ * have no keys. */
 static void merge(struct cat_builder *b, struct cat_node *map)
 {
-    const struct cat_node *from = map->n > MERGED_MAX ? NULL : cat_member(map, "<<");
+    const struct cat_node *from = cat_member(map, "<<");
+    struct keymap keys = {0};
 
     if (from == NULL || (from->kind != CAT_MAP && from->kind != CAT_LIST))
         return;
@@ -182,10 +196,15 @@ static void merge(struct cat_builder *b, struct cat_node *map)
         b->stack[b->depth - 1].last = before;
     }
     unlink_child(map, from);
+    for (const struct cat_node *c = map->first; c != NULL && !b->stopped; c = c->next)
+        (void)is_new(b, &keys, map, c->key);
     if (from->kind == CAT_MAP)
-        merge_from(b, map, from);
-    for (const struct cat_node *c = from->first; from->kind == CAT_LIST && c != NULL; c = c->next)
-        merge_from(b, map, c);
+        merge_from(b, &keys, map, from);
+    for (const struct cat_node *c = from->first; from->kind == CAT_LIST && c != NULL; c = c->next) {
+        if (c->kind == CAT_MAP)
+            merge_from(b, &keys, map, c);
+    }
+    keymap_fini(&keys);
 }
 
 static void drop_doubles(struct cat_builder *b, struct cat_node *map)

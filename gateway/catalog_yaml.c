@@ -103,16 +103,16 @@ static void put_alias(struct yaml_reader *y, const yaml_event_t *e)
 {
     const char *name = (const char *)e->data.alias.anchor;
     const struct cat_node *node = NULL;
-    char text[120];
 
     for (size_t i = y->anchors_n; i > 0 && node == NULL; i--) {
         if (strcmp(y->anchors[i - 1].name, name) == 0)
             node = y->anchors[i - 1].node;
     }
+    /* Without the name: what looks like an alias may be a token that wants quotes. */
     if (node == NULL || is_open(&y->b, node)) {
-        (void)snprintf(text, sizeof text, "the alias *%.60s %s", name,
-                       node == NULL ? "has no anchor" : "stands within its own anchor");
-        cat_stop(&y->b, line_of(&e->start_mark), text);
+        cat_stop(&y->b, line_of(&e->start_mark),
+                 node == NULL ? "an alias (*...) has no anchor; text that begins so wants quotes"
+                              : "an alias stands within its own anchor");
     } else if (cat_wants_key(&y->b)) {
         if (node->kind == CAT_LIST || node->kind == CAT_MAP)
             cat_stop(&y->b, line_of(&e->start_mark), "a key must be text");
@@ -129,14 +129,14 @@ static void put_alias(struct yaml_reader *y, const yaml_event_t *e)
 static void check_tag(struct yaml_reader *y, const yaml_char_t *tag, const yaml_mark_t *at)
 {
     static const char *const known[] = {"!", YAML_STR_TAG, YAML_SEQ_TAG, YAML_MAP_TAG};
-    char text[120];
 
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (tag == NULL || strcmp((const char *)tag, known[i]) == 0)
             return;
     }
-    (void)snprintf(text, sizeof text, "the tag %.60s is not understood", (const char *)tag);
-    cat_stop(&y->b, line_of(at), text);
+    /* without the tag: it may be a token */
+    cat_stop(&y->b, line_of(at),
+             "this tag (!...) is not understood; text that begins so wants quotes");
 }
 
 static void put_scalar(struct yaml_reader *y, const yaml_event_t *e)
@@ -198,7 +198,19 @@ static bool take(struct yaml_reader *y, const yaml_event_t *e, bool *document)
     return !y->b.stopped;
 }
 
-static void say_problem(struct yaml_reader *y)
+/* libyaml's reader, which sees bytes that are no text, tells an offset and no mark. */
+static uint32_t problem_line(const struct yaml_reader *y, struct span text)
+{
+    uint32_t line = 1;
+
+    if (y->parser.error != YAML_READER_ERROR)
+        return line_of(&y->parser.problem_mark);
+    for (size_t i = 0; i < text.n && i < y->parser.problem_offset; i++)
+        line += text.p[i] == '\n';
+    return line;
+}
+
+static void say_problem(struct yaml_reader *y, struct span file_text)
 {
     char text[200];
 
@@ -208,7 +220,7 @@ static void say_problem(struct yaml_reader *y)
     }
     (void)snprintf(text, sizeof text, "not YAML: %.150s",
                    y->parser.problem == NULL ? "no reason is known" : y->parser.problem);
-    cat_stop(&y->b, line_of(&y->parser.problem_mark), text);
+    cat_stop(&y->b, problem_line(y, file_text), text);
 }
 
 const struct cat_node *cat_tree_yaml(struct cat_tree *t, uint32_t file, struct span text)
@@ -227,7 +239,7 @@ const struct cat_node *cat_tree_yaml(struct cat_tree *t, uint32_t file, struct s
     yaml_parser_set_input_string(&y->parser, text.p, text.n);
     while (more) {
         if (yaml_parser_parse(&y->parser, &e) == 0) {
-            say_problem(y);
+            say_problem(y, text);
             break;
         }
         more = take(y, &e, &document);

@@ -3,7 +3,7 @@
 
 #include "gateway/groups/assign.h"
 #include "gateway/groups/consumer.h"
-#include "gateway/groups/keymap.h"
+#include "base/keymap.h"
 #include "gateway/groups/regex.h"
 
 struct consumer_member;

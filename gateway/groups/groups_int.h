@@ -8,7 +8,7 @@
 #include "base/mailbox.h"
 #include "gateway/groups/group_store.h"
 #include "gateway/groups/groups.h"
-#include "gateway/groups/keymap.h"
+#include "base/keymap.h"
 #include "gateway/view.h"
 #include "kafka_proto/kp.h"
 #include "kafka_proto/kp_messages.h"

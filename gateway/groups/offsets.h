@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "base/span.h"
-#include "gateway/groups/keymap.h"
+#include "base/keymap.h"
 
 #define OFFSET_METADATA_MAX 4096 /* bytes; Kafka's offset.metadata.max.bytes */
 

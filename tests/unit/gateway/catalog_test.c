@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "base/writer.h"
 #include "gateway/catalog.h"
 
 static struct catalog_faults faults;
@@ -390,8 +391,10 @@ static void each_fault_is_named_with_its_line(void **state)
 
 static void no_message_shows_a_token(void **state)
 {
-    static const char *const configs[] = {"{token: [s3cret, 7]}", "{token: scram-sha-256$s3cret}",
-                                          "{token: s3cret, toke: s3cret}"};
+    static const char *const configs[] = {
+        "{token: [s3cret, 7]}", "{token: scram-sha-256$s3cret}", "{token: s3cret, toke: s3cret}",
+        /* without the quotes that they want */
+        "{token: *s3cret}", "{token: !s3cret}", "{token: !s3cret x}", "{token: {*s3cret: 1}}"};
     const struct catalog *c;
     char text[2000];
 
@@ -465,6 +468,49 @@ static void what_would_blow_up_is_refused_soon(void **state)
     assert_non_null(strstr(faults.list[0].text, "4,000,000"));
 }
 
+/* Each of these took its number of values squared: hours at this size, so that the limit of time
+ * that ctest has for a program fails this test when one does again. */
+static void the_cost_of_a_file_is_its_size(void **state)
+{
+    static const char *const heads[] = {"y: {<<: *z}\n", "y: {<<: [*z, *z, *z]}\n"};
+    const struct catalog *c;
+    struct writer w;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+        wr_init(&w, (size_t)1 << 24);
+        wr_str(&w, "z: &z\n");
+        for (int k = 0; k < 400000; k++)
+            wr_printf(&w, "  k%d: 1\n", k);
+        wr_str(&w, heads[i]);
+        wr_str(&w, "collections: {}\nmaterializations: {}\n");
+        assert_int_equal(wr_err(&w), 0);
+        assert_int_equal(catalog_parse(blob_span(w.b), "c.yaml", &faults, &c), E_INVALID);
+        /* two unknown keys, and nothing to serve */
+        assert_int_equal(faults.warnings, 2);
+        assert_int_equal(faults.faults, 1);
+        wr_fini(&w);
+    }
+    /* references to an $id of the text, and to a file that is not there */
+    wr_init(&w, (size_t)1 << 24);
+    wr_str(&w, "collections:\n  a:\n    key: [/i]\n    schema:\n      $id: b\n"
+               "      properties:\n");
+    for (int k = 0; k < 150000; k++)
+        wr_printf(&w, "        p%d: {$ref: \"b#/x%d\"}\n", k, k);
+    for (int k = 0; k < 5000; k++)
+        wr_printf(&w, "        q%d: {$ref: \"nowhere.yaml#/x%d\"}\n", k, k);
+    assert_int_equal(wr_err(&w), 0);
+    assert_int_equal(catalog_parse(blob_span(w.b), "/nonexistent/c.yaml", &faults, &c), E_INVALID);
+    assert_int_equal(faults.faults, 5000);
+    wr_fini(&w);
+}
+
+static void a_byte_that_is_no_text_is_named_with_its_line(void **state)
+{
+    (void)state;
+    expect("a: 1\nb: 2\nc: \xff\n", false, 3, "not YAML");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -480,6 +526,8 @@ int main(void)
         cmocka_unit_test(no_message_shows_a_token),
         cmocka_unit_test(all_faults_come_in_one_run_and_cycles_end),
         cmocka_unit_test(what_would_blow_up_is_refused_soon),
+        cmocka_unit_test(the_cost_of_a_file_is_its_size),
+        cmocka_unit_test(a_byte_that_is_no_text_is_named_with_its_line),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

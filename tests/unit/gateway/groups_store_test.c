@@ -10,7 +10,7 @@
 #include "base/mailbox.h"
 #include "base/mem.h"
 #include "gateway/groups/group_store.h"
-#include "gateway/groups/keymap.h"
+#include "base/keymap.h"
 #include "gateway/groups/offsets.h"
 #include "tests/contract/temp_dir.h"
 

@@ -2,7 +2,7 @@
  * Open addressing with linear probing; an entry that goes pulls later ones back, so there are no
  * marks of the dead. At most three quarters full.
  */
-#include "gateway/groups/keymap.h"
+#include "base/keymap.h"
 
 #include "base/assert.h"
 #include "base/hash.h"
