@@ -1,5 +1,6 @@
 """Registry clients that applications use, over TLS with Basic authentication: each reads random collections end to end, and
-decodes keys and values to what the JSON source says; deletions as tombstones and by field; subjects with a slash."""
+decodes keys and values to what the JSON source says; deletions as tombstones and by field; subjects with a slash; what they say of a
+wrong password and of an id that is not there."""
 import json
 import re
 
@@ -7,7 +8,7 @@ import auth_lab
 import pytest
 
 import registry_lab
-from registry_lab import CLIENTS, Random, Reader
+from registry_lab import CLIENTS, Reader
 from scale import QUICK, size
 from sluice import Server
 
@@ -15,6 +16,7 @@ TOKEN = 'pw:with:colons'
 COLLECTIONS = size(40, 12, 4)
 DOCS = size(60, 20, 5)
 NAMES = ['acme/a.b'] + ['t%d' % i for i in range(1, COLLECTIONS)]    # the first: a subject that has to be escaped
+FAILS = 'unable to fetch schema'    # all that python-schema-registry-client says
 HAND = {'schema': {'type': 'object', 'required': ['id'], 'properties': {'id': {'type': 'integer'}, 'name': {'type': 'string'}}}, 'key': ['/id']}
 HAND_DOCS = [{'id': 1, 'name': 'x'}, {'id': 2}, {'id': 1, '_meta': {'op': 'd'}}, {'id': 2, 'name': 'y'}]
 
@@ -48,6 +50,8 @@ def world(tmp_path_factory):
             login = {'mechanism': 'PLAIN', 'user': task, 'password': TOKEN, 'ca': certs.pem('ca')}
             readers[client, task] = Reader(client, 'localhost:%d' % s.kafka, url, topics, count, login)
         return readers[client, task]
+    s.login = {'mechanism': 'PLAIN', 'user': 't/values', 'password': TOKEN, 'ca': certs.pem('ca')}
+    s.registry_url = 'https://localhost:%d' % json.loads(s.ports_file.read_text())['registry']
     yield s, made, read
     for r in readers.values():
         r.end()
@@ -108,3 +112,16 @@ def test_a_client_sees_deletions_by_field(world, client):
     _, got = lines(world[2](client, 't/cdc'))
     assert [r['value'] for r in got['hand']] == [{'id': d['id'], 'name': 's:' + d['name'] if 'name' in d else None,
                                                  '_is_deleted': int('_meta' in d)} for d in HAND_DOCS]
+
+
+@pytest.mark.parametrize('client', chosen())
+def test_a_client_says_what_is_wrong(world, client):
+    """It ends with an error that names the reason: no retries without end, no answer that it cannot read."""
+    s = world[0]
+    for login, data, reasons in ((dict(s.login, password='wrong'), b'\0\0\0\0\x07\2', ('401', 'Unauthorized', 'unauthorized', FAILS)),
+                                 (s.login, b'\0\0\0\0\x07\2', ('404', 'not found', 'Not Found', 'NotFound', 'Could not find schema', FAILS))):
+        r = Reader(client, '-', s.registry_url, 't1', 0, login, data.hex().encode() + b'\n')
+        assert r.proc.wait(60) != 0
+        r.threads[1].join(10)
+        text = r.errors.decode(errors='replace')
+        assert any(x in text for x in reasons) and r.lines == [], (login['password'], text)
