@@ -22,8 +22,13 @@ static void answer_one(const struct gw_task *task, struct span topic,
         if (out->error_code == KE_NONE) {
             (void)gw_part_heads(t->parts[in->partition], &heads);
             fetch_ends_of(&heads, READ_UNCOMMITTED, &ends);
-            fetch_epoch_end(in->leader_epoch, t->epoch, &ends, &out->leader_epoch,
-                            &out->end_offset);
+            /* The end of the running epoch is a head: one that may still rise would make clients
+             * drop what they have. */
+            if (ends.settling && in->leader_epoch == t->epoch)
+                out->error_code = KE_NOT_LEADER_OR_FOLLOWER;
+            else
+                fetch_epoch_end(in->leader_epoch, t->epoch, &ends, &out->leader_epoch,
+                                &out->end_offset);
         }
     }
     if (out->error_code != KE_NONE)

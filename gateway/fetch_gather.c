@@ -120,7 +120,7 @@ static int16_t missing_error(const struct fetch *f, const struct fetch_part *p)
 static void plan_part(struct fetch *f, struct fetch_part *p)
 {
     if (p->part == NULL) {
-        p->ends = (struct fetch_ends){-1, -1, -1, -1, -1};
+        p->ends = (struct fetch_ends){-1, -1, -1, -1, -1, false};
         p->plan = (struct fetch_plan){.verdict = FETCH_ERROR,
                                       .error = missing_error(f, p),
                                       .diverging_epoch = -1,
@@ -129,6 +129,12 @@ static void plan_part(struct fetch *f, struct fetch_part *p)
     }
     look_ends(f, p);
     fetch_plan(&p->want, p->t->epoch, &p->ends, &p->plan);
+    if (p->plan.error == KE_OFFSET_NOT_AVAILABLE && f->version < 11)
+        p->plan.error = KE_NOT_LEADER_OR_FOLLOWER;
+    if (gw_part_lost(p->part)) { /* the view that says so is on its way */
+        p->plan.verdict = FETCH_ERROR;
+        p->plan.error = KE_NOT_LEADER_OR_FOLLOWER;
+    }
 }
 
 /* --- one partition --- */
@@ -202,10 +208,8 @@ static int use_entry(struct fetch *f, struct fetch_part *p)
 
     /* Documents may be durable that no follower has told of yet: what is served must lie below the
      * high watermark that goes with it. */
-    if (e->content_end > p->ends.hwm) {
-        struct jc_heads heads = {.content_end = e->content_end, .write_head = e->content_end};
-        gw_part_update(p->part, &heads);
-    }
+    if (e->content_end > p->ends.hwm)
+        gw_part_raise(p->part, e->content_end);
     look_ends(f, p);
     int rc = take_entry(f, p);
     f->cur.entry = NULL;

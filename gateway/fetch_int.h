@@ -40,6 +40,7 @@ struct fetch_ends {
     int64_t lso;
     int64_t end; /* the reader's end E: nothing at or behind it is served */
     int64_t write_head;
+    bool settling; /* there may be more than that (O8) */
 };
 
 void fetch_ends_of(const struct jc_heads *heads, int8_t isolation, struct fetch_ends *out);

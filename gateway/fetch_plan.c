@@ -11,6 +11,7 @@ void fetch_ends_of(const struct jc_heads *heads, int8_t isolation, struct fetch_
     out->lso = heads->content_end;
     out->end = isolation == READ_COMMITTED ? out->lso : out->hwm;
     out->write_head = heads->write_head;
+    out->settling = jc_heads_settling(heads);
 }
 
 int16_t fetch_epoch_check(int32_t asked, int32_t current)
@@ -50,6 +51,10 @@ void fetch_plan(const struct fetch_want *want, int32_t epoch, const struct fetch
             out->error = KE_OFFSET_OUT_OF_RANGE;
             return;
         }
+        if (end < want->offset && ends->settling && e == epoch) {
+            out->error = KE_OFFSET_NOT_AVAILABLE; /* a head that may rise truncates nobody */
+            return;
+        }
         if (end < want->offset) {
             out->verdict = FETCH_DIVERGED;
             out->diverging_epoch = e;
@@ -57,9 +62,9 @@ void fetch_plan(const struct fetch_want *want, int32_t epoch, const struct fetch
             return;
         }
     }
-    if (want->offset < ends->log_start ||
-        (want->offset > ends->hwm && want->offset > ends->write_head)) {
-        out->error = KE_OFFSET_OUT_OF_RANGE;
+    bool above = want->offset > ends->hwm && want->offset > ends->write_head;
+    if (want->offset < ends->log_start || above) {
+        out->error = above && ends->settling ? KE_OFFSET_NOT_AVAILABLE : KE_OFFSET_OUT_OF_RANGE;
         return;
     }
     out->verdict = want->offset < ends->end ? FETCH_READ : FETCH_NOTHING;

@@ -166,6 +166,13 @@ static bool needs_lookup(struct lister *ls, struct span topic, int8_t isolation,
     struct gw_part *part = t->parts[in->partition_index];
     (void)gw_part_heads(part, &heads);
     fetch_ends_of(&heads, isolation, &ends);
+    /* Where it ends is what these ask for (O8). */
+    if (ends.settling &&
+        (in->timestamp == LATEST || in->timestamp == LARGEST || in->timestamp >= 0)) {
+        set_error(out, ls->rq->header.api_version >= 5 ? KE_OFFSET_NOT_AVAILABLE
+                                                       : KE_LEADER_NOT_AVAILABLE);
+        return false;
+    }
     switch (in->timestamp) {
     case LATEST:
         out->offset = ends.end;

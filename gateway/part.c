@@ -23,6 +23,7 @@ int gw_part_new(const struct jc_journal *j, struct gw_part **out)
         return E_NOMEM;
     }
     atomic_init(&p->refs, 1);
+    atomic_init(&p->lost, false);
     p->journal = jc_journal_ref(j);
     p->id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed);
     *out = p;
@@ -71,6 +72,16 @@ static void raise64(int64_t *field, int64_t v)
 void gw_part_update(struct gw_part *p, const struct jc_heads *heads)
 {
     pthread_mutex_lock(&p->lock);
+    if (p->known && heads->life != p->heads.life) {
+        /* Older news that come late are no loss. */
+        if (heads->life > p->heads.life)
+            atomic_store_explicit(&p->lost, true, memory_order_relaxed);
+        pthread_mutex_unlock(&p->lock);
+        return;
+    }
+    p->heads.life = heads->life;
+    if (heads->settle > p->heads.settle)
+        p->heads.settle = heads->settle;
     raise64(&p->heads.first, heads->first);
     raise64(&p->heads.log_start, heads->log_start);
     raise64(&p->heads.content_end, heads->content_end);
@@ -79,6 +90,14 @@ void gw_part_update(struct gw_part *p, const struct jc_heads *heads)
         p->heads.max_clock = heads->max_clock;
     (void)jc_marks_merge(&p->heads.marks, &heads->marks);
     p->known = true;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void gw_part_raise(struct gw_part *p, int64_t content_end)
+{
+    pthread_mutex_lock(&p->lock);
+    raise64(&p->heads.content_end, content_end);
+    raise64(&p->heads.write_head, content_end);
     pthread_mutex_unlock(&p->lock);
 }
 

@@ -21,11 +21,12 @@ struct gw_refusal {
 struct gw_part {
     atomic_uint refs;
     const struct jc_journal
-        *journal;              /* any revision of one create revision: names the same bytes */
-    bool empty;                /* stands for a journal that does not exist yet: no bytes, ever; the
-                                  journal is a nameless one that no store knows */
-    uint64_t id;               /* unique in this process, never reused: the cache's key */
-    pthread_mutex_t lock;      /* leaf */
+        *journal;         /* any revision of one create revision: names the same bytes */
+    bool empty;           /* stands for a journal that does not exist yet: no bytes, ever; the
+                             journal is a nameless one that no store knows */
+    uint64_t id;          /* unique in this process, never reused: the cache's key */
+    pthread_mutex_t lock; /* leaf */
+    atomic_bool lost;
     bool known;                /* lock: heads arrived at least once */
     struct jc_heads heads;     /* lock */
     uint32_t refused_by;       /* lock: id of the encoder that met it ... */
@@ -38,8 +39,16 @@ MUST_USE int gw_part_new(const struct jc_journal *j, struct gw_part **out);
 MUST_USE int gw_part_new_empty(struct gw_part **out);
 struct gw_part *gw_part_ref(struct gw_part *p);
 void gw_part_unref(struct gw_part *p);
-/* Any thread. Merges newer heads in (each field only forward). */
+/* Any thread. Merges newer heads in (each field only forward). Heads of another life of the journal
+ * than the first ones change nothing: this partition is lost then, and the view gets another. */
 void gw_part_update(struct gw_part *p, const struct jc_heads *heads);
+/* Any thread. Content up to there was read. */
+void gw_part_raise(struct gw_part *p, int64_t content_end);
+/* Any thread. Its bytes are gone, others lie at their offsets: nothing of it may be served. */
+static inline bool gw_part_lost(struct gw_part *p)
+{
+    return atomic_load_explicit(&p->lost, memory_order_relaxed);
+}
 /* Any thread. reason: static text. */
 void gw_part_refuse(struct gw_part *p, uint32_t encoder_id, int64_t offset, const char *pointer,
                     const char *reason);

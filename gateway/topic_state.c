@@ -33,6 +33,7 @@ static int copy_pairs(const struct topic_pair *list, size_t n, struct topic_stat
         if ((out->pairs[i].name = mem_strdup(list[i].name)) == NULL)
             return E_NOMEM;
         out->pairs[i].create_revision = list[i].create_revision;
+        out->pairs[i].life = list[i].life;
         out->pairs_n = i + 1;
     }
     return 0;
@@ -44,7 +45,7 @@ static bool is_prefix(const struct topic_state *s, const struct topic_pair *list
         return false;
     for (size_t i = 0; i < s->pairs_n; i++) {
         if (s->pairs[i].create_revision != list[i].create_revision ||
-            strcmp(s->pairs[i].name, list[i].name) != 0)
+            s->pairs[i].life != list[i].life || strcmp(s->pairs[i].name, list[i].name) != 0)
             return false;
     }
     return true;
@@ -93,6 +94,7 @@ static int parse_pairs(const json_t *list, struct topic_state *out)
         if ((out->pairs[i].name = mem_strdup(name)) == NULL)
             return E_NOMEM;
         out->pairs[i].create_revision = json_integer_value(revision);
+        out->pairs[i].life = json_integer_value(json_array_get(pair, 2)); /* 0 when absent */
         out->pairs_n = i + 1;
     }
     return 0;
@@ -129,7 +131,10 @@ void topic_state_write(const struct topic_state *s, struct writer *out)
     for (size_t i = 0; i < s->pairs_n; i++) {
         wr_str(out, i == 0 ? "[" : ",[");
         sc_json_quote(span_str(s->pairs[i].name), out);
-        wr_printf(out, ",%lld]", (long long)s->pairs[i].create_revision);
+        wr_printf(out, ",%lld", (long long)s->pairs[i].create_revision);
+        if (s->pairs[i].life != 0)
+            wr_printf(out, ",%lld", (long long)s->pairs[i].life);
+        wr_str(out, "]");
     }
     wr_str(out, "]}");
 }

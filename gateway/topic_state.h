@@ -14,6 +14,7 @@
 struct topic_pair {
     const char *name;
     int64_t create_revision;
+    int64_t life; /* jc_heads.life */
 };
 
 /* Owner: whoever holds it. Zeroed: a topic that was never served. */
@@ -33,6 +34,7 @@ MUST_USE int topic_state_next(const struct topic_state *s, const struct topic_pa
 /* A copy whose backfill counter is another. */
 MUST_USE int topic_state_with_backfill(const struct topic_state *s, int32_t backfill,
                                        struct topic_state *next);
-/* {"generation":2,"backfill":1,"journals":[["a/pivot=00",7],...]}; without backfill: 0 */
+/* {"generation":2,"backfill":1,"journals":[["a/pivot=00",7],...]}; without backfill: 0. A
+ * third number of a journal is its life, when that is not 0. */
 MUST_USE int topic_state_parse(struct span json, struct topic_state *out);
 void topic_state_write(const struct topic_state *s, struct writer *out);

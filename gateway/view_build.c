@@ -17,10 +17,33 @@
 
 /* --- journals --- */
 
+/* Bytes that were shown are lost (O11): another partition, and another generation of its topics. */
+static int new_life(struct vb_slot *s)
+{
+    struct gw_part *fresh;
+    int err = gw_part_new(s->journal, &fresh);
+
+    if (err < 0)
+        return err;
+    gw_part_unref(s->part);
+    s->part = fresh;
+    s->marks = (struct jc_marks){0};
+    vb_touch(s->vb);
+    return 0;
+}
+
 static void on_heads(void *arg, const struct jc_heads *heads)
 {
     struct vb_slot *s = arg;
 
+    if (s->known && heads->life != s->life) {
+        gw_part_update(s->part, heads); /* which tells those who read it */
+        log_event(LOG_ERROR, "view.bytes_lost", LF_STR("journal", s->journal->spec.name),
+                  LF_INT("content_end", heads->content_end));
+        if (new_life(s) < 0)
+            return; /* out of memory; with the next news */
+    }
+    s->life = heads->life;
     gw_part_update(s->part, heads);
     bool marked = jc_marks_merge(&s->marks, &heads->marks);
     if (!s->known || marked) {

@@ -16,6 +16,7 @@ struct vb_slot {
     struct jc_op *follow;  /* NULL: not started, or ended */
     bool known;            /* heads arrived */
     bool gone;             /* the store said that it was deleted */
+    uint32_t life;         /* of the heads that part shows */
     uint64_t bound;        /* last good estuary.dev/truncated-at */
     struct jc_marks marks; /* of the heads that arrived last */
 };

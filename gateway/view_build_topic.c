@@ -233,6 +233,7 @@ static int judge_list(struct vb_topic *t, struct vb_slot *const *slots, size_t n
     for (size_t i = 0; i < n; i++) {
         pairs[i].name = slots[i]->journal->spec.name;
         pairs[i].create_revision = slots[i]->journal->create_revision;
+        pairs[i].life = slots[i]->life;
     }
     if ((err = topic_state_next(&t->state, pairs, n, &next, &differs)) < 0)
         goto out;

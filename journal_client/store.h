@@ -105,7 +105,7 @@ static inline bool jc_marks_merge(struct jc_marks *m, const struct jc_marks *oth
 /* line excludes its newline. Pure; any thread. */
 typedef void jc_probe_fn(void *arg, struct span line, struct jc_doc_info *out);
 
-/* Where a journal stands. All are byte offsets, none goes back within a create revision.
+/* Where a journal stands. All are byte offsets, none goes back within a life of a create revision.
  * log_start <= content_end <= write_head, and log_start <= first <= write_head: bytes behind the
  * last removed content document may be gone too (they held none). */
 struct jc_heads {
@@ -118,7 +118,16 @@ struct jc_heads {
     uint64_t
         max_clock; /* highest clock of a content document, removed ones included; 0 when none */
     struct jc_marks marks; /* of all documents ever written, removed ones included */
+    uint32_t life;   /* rises when bytes that were told of were lost (all replicas died): then all
+                        other fields begin anew and may be lower (O11) */
+    uint32_t settle; /* odd while the store is not sure that there is not more than it tells of
+                        (restart, hand-off: O8); only rises */
 };
+
+static inline bool jc_heads_settling(const struct jc_heads *h)
+{
+    return (h->settle & 1) != 0;
+}
 
 /* --- listing
  * ------------------------------------------------------------------------------------------------------
@@ -139,9 +148,9 @@ struct jc_watcher {
 struct jc_follower {
     struct executor *ex;
     /* First the present heads, then again after each change, coalesced. Never goes back for one
-     * create revision while the store is open (after a start log_start and first may be lower:
-     * where fragments that were missing are back). On a mailbox the heads that a commit made are
-     * told before the answer of that commit, when both go to it. */
+     * life of a create revision while the store is open (after a start log_start and first may be
+     * lower: where fragments that were missing are back). On a mailbox the heads that a commit made
+     * are told before the answer of that commit, when both go to it. */
     void (*on_heads)(void *arg, const struct jc_heads *heads);
     /* E_NOTFOUND: the journal was deleted. E_CLOSED: the store closed. May be NULL. */
     void (*on_end)(void *arg, int err);
@@ -168,7 +177,8 @@ struct jc_reader {
      * chunk is read only after the return. */
     int (*on_bytes)(void *arg, int64_t offset, struct blob *bytes);
     /* 0 at the end offset or, without block, at the head; E_NOTFOUND journal deleted; E_RANGE
-     * offset beyond the head without block; E_TIMEOUT; E_IO, E_CORRUPT. */
+     * offset beyond the head without block, or its position was lost with a life of the journal;
+     * E_TIMEOUT; E_IO, E_CORRUPT. */
     void (*done)(void *arg, int err, const struct jc_heads *heads);
     void *arg;
 };

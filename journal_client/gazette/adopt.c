@@ -93,15 +93,7 @@ static void on_append_message(void *arg, struct span msg)
 
 static void keep_floor(struct adopt *a)
 {
-    struct gz_journal *j = a->j;
-
-    j->floor = a->heads;
-    j->floor_known = true;
-    pthread_mutex_lock(&a->s->hub.lock);
-    j->hub.heads = a->heads;
-    pthread_mutex_unlock(&a->s->hub.lock);
-    gz_floor_save(j);
-    gz_floors_write(a->s);
+    gz_heads_adopt(a->j, &a->heads);
     finish(a, 0);
 }
 

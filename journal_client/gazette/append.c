@@ -27,6 +27,15 @@ static void run_done(struct task *task)
     mem_free(t);
 }
 
+static void run_answer(struct task *task)
+{
+    struct gz_txn *t = (struct gz_txn *)(void *)((char *)task - offsetof(struct gz_txn, task));
+
+    t->task.run = run_done;
+    executor_post(t->ex, &t->task);
+}
+
+/* Behind the news of the heads that it made. */
 void gz_txn_answer(struct gz_txn *t, int err)
 {
     if (t->timer != NULL)
@@ -35,8 +44,8 @@ void gz_txn_answer(struct gz_txn *t, int err)
     t->err = err;
     /* What was sent may turn up; what was written is there. */
     t->txn->in_doubt = err < 0 && (t->unsure || t->at > 0 || t->call != NULL);
-    t->task.run = run_done;
-    executor_post(t->ex, &t->task);
+    t->task.run = run_answer;
+    gz_told_then(t->s, &t->task);
 }
 
 void gz_txn_finish(struct gz_txn *t, int err)

@@ -229,10 +229,22 @@ struct gz_journal {
     bool fenced;       /* another gateway claimed it; this one does not write it any more */
     uint64_t append_round;
     enum gz_journal_state state;
-    struct jc_heads floor; /* as kept from earlier runs */
-    bool floor_known;
-    bool dirty; /* heads to be kept */
+    bool opened;          /* operations may run; else they wait in `starting` */
+    struct jc_heads next; /* what is known, */
+    struct jc_heads kept; /* what is durable, of this run or an earlier one (heads.c) */
+    bool floor_known;     /* it was asked for */
+    bool kept_sound;      /* there is such a record */
+    bool dirty;           /* next is to be kept */
     STAILQ_ENTRY(gz_journal) dirty_link;
+    /* settle.c */
+    bool settling, confirmed;
+    int64_t confirmed_head; /* the primary's word */
+    int64_t settle_known, settle_head, unsure_ms;
+    int settle_status;
+    unsigned settle_attempt, settle_lower;
+    struct gz_call *settle_call;
+    struct gz_frags_call *settle_frags;
+    struct event *settle_timer;
     struct jc_op_list starting; /* by step_link: operations that wait until it is ready */
     struct gz_frags frags;
     struct gz_frags_call *frags_call;
@@ -279,7 +291,12 @@ void gz_journal_wake(struct gz_journal *j);
 void gz_journal_take(struct gz_journal *j, int64_t offset, struct span bytes);
 /* Home: a fragment list that is older than max_age_ms is asked for anew. */
 void gz_journal_refresh(struct gz_journal *j, int64_t max_age_ms);
-/* Home: heads from the journal's state; tells followers and wakes readers when they moved. */
+/* Home: the record of earlier runs was read, or not. */
+void gz_journal_floor(struct gz_journal *j, int err);
+/* Home: what was read of it does not hold any more: it starts anew, with a new life. */
+void gz_journal_reborn(struct gz_journal *j);
+/* Home: heads from the journal's state: they are kept, then followers are told and readers woken.
+ */
 void gz_journal_publish(struct gz_journal *j);
 /* search.c: from where the tail is read, then tail.c goes on. */
 void gz_search_start(struct gz_journal *j);
@@ -289,11 +306,28 @@ void gz_search_stop(struct gz_journal *j);
 void gz_scan_start(struct gz_journal *j, int64_t from, int64_t to, bool aligned);
 void gz_tail_start(struct gz_journal *j);
 void gz_tail_stop(struct gz_journal *j);
+void gz_ring_drop(struct gz_journal *j);
+/* heads.c; home */
+MUST_USE int gz_floor_ask(struct gz_journal *j);
+/* Begins to write what is to be kept, unless a write is under way. */
+void gz_heads_write(struct gz_store *s);
+/* Behind all writes: lets go of what was not kept. */
+void gz_heads_end(struct gz_store *s);
+/* Runs t (here, by its run) when all heads that were published so far have been told. */
+void gz_told_then(struct gz_store *s, struct task *t);
+/* Keeps heads that another store of ours knew, of a journal that nobody asked for yet. */
+void gz_heads_adopt(struct gz_journal *j, const struct jc_heads *heads);
+void gz_heads_new_life(struct gz_journal *j);
+/* settle.c; home */
+bool gz_settling(const struct gz_journal *j);
+/* grace: what was told is still as good as a moment ago. */
+void gz_settle_start(struct gz_journal *j, bool grace);
+void gz_settle_first(struct gz_journal *j);
+void gz_settle_stop(struct gz_journal *j);
+void gz_settle_on_timer(evutil_socket_t fd, short what, void *arg);
 /* route.c: what a header or a listing says of its brokers, as a hint; NULL: nothing. */
 void gz_route_take(struct gz_journal *j, const Gz__Route *r);
 void gz_route_take_header(struct gz_journal *j, struct span header);
-void gz_floor_save(struct gz_journal *j);
-void gz_floors_write(struct gz_store *s);
 
 void gz_journal_free(struct jc_hub_journal *journal); /* jc_hub_ops */
 
@@ -391,6 +425,9 @@ struct gz_store {
     int64_t token_s, token_until_s;
     char *zone; /* NULL: none is preferred */
     STAILQ_HEAD(, gz_journal) dirty;
+    struct event *heads_timer;
+    unsigned heads_busy; /* a write of heads is under way */
+    struct task_queue told_now, told_next;
     struct gz_txn_queue txns, txns_running;
     size_t txns_running_n;
     uint64_t append_round;

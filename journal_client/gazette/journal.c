@@ -8,8 +8,6 @@
 #include "base/mem.h"
 #include "journal_client/gazette/gazette_int.h"
 
-#define REFRESH_MS 30000
-
 static void on_timer(evutil_socket_t fd, short what, void *arg);
 static void start(struct gz_journal *j);
 static void ask_head(struct gz_journal *j);
@@ -30,7 +28,10 @@ int gz_journal_new(struct gz_store *s, const char *name, int64_t create_revision
     for (size_t i = 0; i < GZ_HINTS; i++)
         j->hints[i].block = -1;
     if ((j->name = mem_strdup(name)) == NULL ||
-        (j->timer = evtimer_new(s->evb, on_timer, j)) == NULL) {
+        (j->timer = evtimer_new(s->evb, on_timer, j)) == NULL ||
+        (j->settle_timer = evtimer_new(s->evb, gz_settle_on_timer, j)) == NULL) {
+        if (j->timer != NULL)
+            event_free(j->timer);
         mem_free(j->name);
         mem_free(j);
         return E_NOMEM;
@@ -59,84 +60,14 @@ void gz_journal_free(struct jc_hub_journal *journal)
 
     if (j->timer != NULL)
         event_free(j->timer);
+    if (j->settle_timer != NULL)
+        event_free(j->settle_timer);
     blob_unref(j->spec);
     gz_frags_fini(&j->frags);
     mem_free(j->endpoint);
     mem_free(j->primary);
     mem_free(j->name);
     mem_free(j);
-}
-
-/* --- heads --- */
-
-static void raise(int64_t *to, int64_t v)
-{
-    if (v > *to)
-        *to = v;
-}
-
-static void merge_sum(struct jc_heads *h, const struct gz_sum *sum)
-{
-    raise(&h->content_end, sum->content_end);
-    if (sum->max_clock > h->max_clock)
-        h->max_clock = sum->max_clock;
-    (void)jc_marks_merge(&h->marks, &sum->marks);
-}
-
-/* What is known, as heads that never go back. */
-static struct jc_heads compute(const struct gz_journal *j)
-{
-    struct jc_heads h = j->hub.heads;
-
-    raise(&h.content_end, j->floor.content_end);
-    raise(&h.write_head, j->floor.write_head);
-    raise(&h.log_start, j->floor.log_start);
-    if (j->floor.max_clock > h.max_clock)
-        h.max_clock = j->floor.max_clock;
-    (void)jc_marks_merge(&h.marks, &j->floor.marks);
-    if (j->tail_set) {
-        raise(&h.write_head, j->tail.run.end);
-        merge_sum(&h, &j->tail.run.sum);
-    }
-    raise(&h.first, j->first);
-    if (j->state == GZ_J_SUSPENDED) {
-        /* No fragment is left. Without a memory of its content's end, its head stands for it. */
-        raise(&h.write_head, j->suspend_offset);
-        h.first = h.write_head;
-        if (h.content_end == 0)
-            h.content_end = j->suspend_offset;
-    }
-    if (h.first > h.write_head)
-        h.first = h.write_head;
-    if (h.content_end > h.write_head)
-        h.content_end = h.write_head;
-    raise(&h.log_start, h.first < h.content_end ? h.first : h.content_end);
-    if (h.log_start > h.content_end)
-        h.log_start = h.content_end;
-    raise(&h.first, h.log_start);
-    return h;
-}
-
-void gz_journal_publish(struct gz_journal *j)
-{
-    struct gz_store *s = j->store;
-    struct jc_heads h = compute(j);
-    bool was_ready = j->hub.ready;
-
-    if (!was_ready && h.write_head < j->min_head)
-        return; /* our own append is still to be seen */
-    if (was_ready && memcmp(&h, &j->hub.heads, sizeof h) == 0)
-        return;
-    pthread_mutex_lock(&s->hub.lock);
-    j->hub.heads = h;
-    j->hub.ready = true;
-    jc_notify_followers(&j->hub);
-    jc_wake_waiters(&j->hub, 0);
-    pthread_mutex_unlock(&s->hub.lock);
-    gz_floor_save(j);
-    jc_txn_clock_observe(&s->txn_clock, h.max_clock);
-    if (!was_ready)
-        gz_ops_ready(&j->starting, 0);
 }
 
 /* --- start --- */
@@ -174,12 +105,11 @@ static void on_head_end(void *arg, const struct gz_end *end)
         return;
     }
     j->attempt = 0;
-    if (j->said_head < j->floor.write_head)
-        log_event(LOG_ERROR, "gazette.head_below", LF_STR("journal", j->name),
-                  LF_INT("head", j->said_head), LF_INT("seen", j->floor.write_head));
-    if (j->frags.n == 0)
-        raise(&j->first, j->said_head);
-    gz_search_start(j);
+    if (j->frags.n == 0 && j->said_head > j->first)
+        j->first = j->said_head;
+    gz_settle_start(j, false);
+    if (j->state == GZ_J_STARTING && !j->searching)
+        gz_search_start(j);
 }
 
 static void ask_head(struct gz_journal *j)
@@ -203,8 +133,8 @@ static void take_frags(struct gz_journal *j, struct gz_frags *list)
     gz_frags_fini(&j->frags);
     j->frags = *list;
     *list = (struct gz_frags){0};
-    if (j->frags.n > 0)
-        raise(&j->first, j->frags.v[0].begin);
+    if (j->frags.n > 0 && j->frags.v[0].begin > j->first)
+        j->first = j->frags.v[0].begin;
 }
 
 static void on_start_frags(void *arg, int err, int status, struct gz_frags *list)
@@ -220,71 +150,13 @@ static void on_start_frags(void *arg, int err, int status, struct gz_frags *list
     ask_head(j);
 }
 
-static void floor_key(const struct gz_journal *j, struct writer *w)
+void gz_journal_floor(struct gz_journal *j, int err)
 {
-    wr_init(w, 1024);
-    wr_str(w, "gazette/heads/");
-    wr_str(w, j->name);
-    wr_u8(w, 0);
-}
-
-static void floor_parse(struct gz_journal *j, struct span value)
-{
-    struct reader r = reader_of(value);
-    struct jc_heads h = {0};
-    int64_t v[10];
-
-    for (size_t i = 0; i < 10; i++) {
-        if (rd_i64(&r, &v[i]) < 0)
-            return;
-    }
-    if (v[0] != j->create_revision)
+    if (j->state != GZ_J_STARTING)
         return;
-    h.content_end = v[1];
-    h.write_head = v[2];
-    h.log_start = v[3];
-    h.max_clock = (uint64_t)v[4];
-    h.marks = (struct jc_marks){.begin = (uint64_t)v[5],
-                                .begin_end = v[6],
-                                .complete = (uint64_t)v[7],
-                                .completed = (uint64_t)v[8],
-                                .complete_end = v[9]};
-    j->floor = h;
-}
-
-static void on_floor(void *arg, int err, struct span value)
-{
-    struct gz_journal *j = arg;
-
     if (err == 0)
-        floor_parse(j, value);
-    if (err == 0 || err == E_NOTFOUND)
-        j->floor_known = true;
-    if (j->state == GZ_J_STARTING) {
-        if (j->floor_known)
-            start(j);
-        else
-            again(j, "state", err, -1);
-    }
-    gz_journal_unref(j);
-}
-
-static void ask_floor(struct gz_journal *j)
-{
-    struct jc_store *kv = j->store->kv;
-    struct writer w;
-    int err;
-
-    floor_key(j, &w);
-    err = wr_err(&w);
-    if (err == 0) {
-        (void)gz_journal_ref(j);
-        err = kv->ops->kv_get(kv, (const char *)w.b->data, &j->store->mb.ex, on_floor, j);
-        if (err < 0)
-            gz_journal_unref(j);
-    }
-    wr_fini(&w);
-    if (err < 0)
+        start(j);
+    else
         again(j, "state", err, -1);
 }
 
@@ -293,9 +165,11 @@ static void start(struct gz_journal *j)
     int err;
 
     if (!j->floor_known) {
-        ask_floor(j);
+        if ((err = gz_floor_ask(j)) < 0)
+            again(j, "state", err, -1);
         return;
     }
+    gz_settle_first(j);
     if (j->suspend_level == 2) {
         j->state = GZ_J_SUSPENDED;
         j->attempt = 0;
@@ -351,6 +225,55 @@ void gz_journal_refresh(struct gz_journal *j, int64_t max_age_ms)
         log_peer(LOG_WARN, "gazette.fragments", LF_STR("journal", j->name), LF_ERR(err));
 }
 
+/* --- ends --- */
+
+static void stop_all(struct gz_journal *j)
+{
+    gz_search_stop(j);
+    gz_tail_stop(j);
+    gz_settle_stop(j);
+    if (j->frags_call != NULL)
+        gz_frags_cancel(j->frags_call);
+    j->frags_call = NULL;
+    if (j->timer != NULL)
+        (void)event_del(j->timer);
+}
+
+/* All that was read of it. */
+static void forget(struct gz_journal *j)
+{
+    gz_ring_drop(j);
+    if (j->tail_set)
+        gz_feed_fini(&j->tail);
+    j->tail_set = false;
+    for (size_t i = 0; i < j->runs_n; i++)
+        gz_run_fini(&j->runs[i]);
+    mem_free(j->runs);
+    j->runs = NULL;
+    j->runs_n = j->runs_cap = 0;
+    for (size_t i = 0; i < GZ_HINTS; i++)
+        j->hints[i].block = -1;
+}
+
+void gz_journal_reborn(struct gz_journal *j)
+{
+    struct gz_store *s = j->store;
+
+    stop_all(j);
+    forget(j);
+    gz_frags_fini(&j->frags);
+    j->opened = false;
+    j->first = j->min_head = 0;
+    j->append_head = -1;
+    gz_heads_new_life(j);
+    pthread_mutex_lock(&s->hub.lock);
+    jc_wake_waiters(&j->hub, E_RANGE);
+    pthread_mutex_unlock(&s->hub.lock);
+    j->state = GZ_J_STARTING;
+    j->attempt = 0;
+    start(j);
+}
+
 /* --- listing --- */
 
 void gz_journal_listed(struct gz_journal *j, const Gz__ListedJournal *l, struct blob *spec)
@@ -367,13 +290,8 @@ void gz_journal_listed(struct gz_journal *j, const Gz__ListedJournal *l, struct 
     bool suspended = j->suspend_level != 2 && level == 2;
     j->suspend_level = level;
     if (suspended && j->state != GZ_J_IDLE) {
-        gz_search_stop(j);
-        gz_tail_stop(j);
-        if (j->frags_call != NULL)
-            gz_frags_cancel(j->frags_call);
-        j->frags_call = NULL;
+        stop_all(j);
         gz_frags_fini(&j->frags);
-        event_del(j->timer);
         j->state = GZ_J_STARTING;
         start(j);
     } else if (resumed && j->state == GZ_J_SUSPENDED) {
@@ -385,14 +303,8 @@ void gz_journal_listed(struct gz_journal *j, const Gz__ListedJournal *l, struct 
 void gz_journal_gone(struct gz_journal *j, int err)
 {
     struct gz_store *s = j->store;
-    struct gz_tail_blob *b;
 
-    gz_search_stop(j);
-    gz_tail_stop(j);
-    if (j->frags_call != NULL)
-        gz_frags_cancel(j->frags_call);
-    j->frags_call = NULL;
-    event_del(j->timer);
+    stop_all(j);
     j->state = GZ_J_DELETED;
     pthread_mutex_lock(&s->hub.lock);
     j->hub.deleted = true;
@@ -401,92 +313,11 @@ void gz_journal_gone(struct gz_journal *j, int err)
     pthread_mutex_unlock(&s->hub.lock);
     gz_ops_ready(&j->starting, err);
     gz_ops_ready(&j->scanners, err);
-    while ((b = STAILQ_FIRST(&j->ring)) != NULL) {
-        STAILQ_REMOVE_HEAD(&j->ring, link);
-        blob_unref(b->bytes);
-        mem_free(b);
-    }
-    if (j->tail_set)
-        gz_feed_fini(&j->tail);
-    j->tail_set = false;
-    for (size_t i = 0; i < j->runs_n; i++)
-        gz_run_fini(&j->runs[i]);
-    mem_free(j->runs);
-    j->runs = NULL;
-    j->runs_n = j->runs_cap = 0;
+    forget(j);
     /* The event base goes before the last reference may. */
     if (j->timer != NULL)
         event_free(j->timer);
-    j->timer = NULL;
-}
-
-/* --- floors --- */
-
-void gz_floor_save(struct gz_journal *j)
-{
-    if (j->dirty)
-        return;
-    j->dirty = true;
-    (void)gz_journal_ref(j);
-    STAILQ_INSERT_TAIL(&j->store->dirty, j, dirty_link);
-}
-
-struct floor_write {
-    struct gz_store *s;
-    struct jc_kv kv;
-    struct writer key, value;
-};
-
-static void on_written(void *arg, int err)
-{
-    struct floor_write *w = arg;
-
-    if (err < 0)
-        log_peer(LOG_ERROR, "gazette.state", LF_STR("key", w->kv.key), LF_ERR(err));
-    w->s->kv_busy--;
-    wr_fini(&w->key);
-    wr_fini(&w->value);
-    mem_free(w);
-}
-
-static void write_one(struct gz_store *s, const struct gz_journal *j)
-{
-    const struct jc_heads *h = &j->hub.heads;
-    struct floor_write *w = mem_zalloc(sizeof *w);
-    int err = E_NOMEM;
-
-    if (w == NULL)
-        return;
-    w->s = s;
-    floor_key(j, &w->key);
-    wr_init(&w->value, 256);
-    wr_i64(&w->value, j->create_revision);
-    wr_i64(&w->value, h->content_end);
-    wr_i64(&w->value, h->write_head);
-    wr_i64(&w->value, h->log_start);
-    wr_i64(&w->value, (int64_t)h->max_clock);
-    wr_i64(&w->value, (int64_t)h->marks.begin);
-    wr_i64(&w->value, h->marks.begin_end);
-    wr_i64(&w->value, (int64_t)h->marks.complete);
-    wr_i64(&w->value, (int64_t)h->marks.completed);
-    wr_i64(&w->value, h->marks.complete_end);
-    s->kv_busy++;
-    if (wr_err(&w->key) == 0 && wr_err(&w->value) == 0) {
-        w->kv = (struct jc_kv){.key = (const char *)w->key.b->data, .value = blob_span(w->value.b)};
-        err = s->kv->ops->kv_set(s->kv, &w->kv, 1, &s->mb.ex, on_written, w);
-    }
-    if (err < 0)
-        on_written(w, err);
-}
-
-void gz_floors_write(struct gz_store *s)
-{
-    struct gz_journal *j;
-
-    while ((j = STAILQ_FIRST(&s->dirty)) != NULL) {
-        STAILQ_REMOVE_HEAD(&s->dirty, dirty_link);
-        j->dirty = false;
-        write_one(s, j);
-        gz_journal_unref(j);
-    }
+    if (j->settle_timer != NULL)
+        event_free(j->settle_timer);
+    j->timer = j->settle_timer = NULL;
 }

@@ -8,7 +8,7 @@ void gz_begin(struct jc_op *op)
     if (j->store->stopping || j->hub.deleted) {
         op->err = j->store->stopping ? E_CLOSED : E_NOTFOUND;
     } else {
-        bool wait = !j->hub.ready;
+        bool wait = !j->opened;
         if (wait)
             TAILQ_INSERT_TAIL(&j->starting, op, step_link);
         gz_journal_wake(j);

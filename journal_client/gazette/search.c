@@ -60,7 +60,7 @@ static void finish(struct gz_journal *j)
 static void judge(struct gz_journal *j)
 {
     const struct gz_run *run = &j->search.run;
-    bool all = run->begin <= j->first || (j->search.aligned && j->floor.content_end >= run->begin);
+    bool all = run->begin <= j->first || (j->search.aligned && j->kept.content_end >= run->begin);
 
     if (run->sum.content_end > 0 || all) {
         finish(j);

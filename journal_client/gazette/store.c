@@ -175,11 +175,10 @@ static void end_all(struct gz_store *s)
     s->list = NULL;
     gz_append_end(s, E_CLOSED);
     gz_apply_end(s, E_CLOSED);
-    gz_floors_write(s);
     clock_write(s);
     for (size_t i = 0; l != NULL && i < l->n; i++)
         gz_journal_gone(gz_of(l->items[i]), E_CLOSED);
-    gz_floors_write(s);
+    gz_heads_write(s);
     pthread_mutex_lock(&s->hub.lock);
     jc_end_watchers(&s->hub, E_CLOSED);
     pthread_mutex_unlock(&s->hub.lock);
@@ -203,7 +202,6 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    gz_floors_write(s);
     clock_write(s);
     pthread_mutex_lock(&s->hub.lock);
     jc_retry_watchers(&s->hub);
@@ -235,6 +233,13 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
         gz_arm(s->deadline, next);
 }
 
+static void on_heads_timer(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    gz_heads_write(arg);
+}
+
 static void run_stop(struct task *t)
 {
     struct gz_store *s = (struct gz_store *)(void *)((char *)t - offsetof(struct gz_store, stop));
@@ -257,6 +262,7 @@ static void *home_main(void *arg)
     /* What is under way answers into the mailbox: jobs, the key-value store, then nobody. */
     while (s->kv_busy > 0 || !TAILQ_EMPTY(&s->txns_running))
         (void)mailbox_wait(&s->mb, 1000);
+    gz_heads_end(s);
     atomic_store(&s->io_stop, true);
     jobpool_free(s->io);
     s->io = NULL;
@@ -272,7 +278,7 @@ static void *home_main(void *arg)
 
 static void events_free(struct gz_store *s)
 {
-    struct event **all[] = {&s->mb_event, &s->tick, &s->deadline, &s->stop_timer};
+    struct event **all[] = {&s->mb_event, &s->tick, &s->deadline, &s->stop_timer, &s->heads_timer};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (*all[i] != NULL)
@@ -458,8 +464,9 @@ static int make_events(struct gz_store *s)
     s->tick = evtimer_new(s->evb, on_tick, s);
     s->deadline = evtimer_new(s->evb, on_deadline, s);
     s->stop_timer = evtimer_new(s->evb, on_stop_timer, s);
+    s->heads_timer = evtimer_new(s->evb, on_heads_timer, s);
     if (s->mb_event == NULL || s->tick == NULL || s->deadline == NULL || s->stop_timer == NULL ||
-        event_add(s->mb_event, NULL) < 0)
+        s->heads_timer == NULL || event_add(s->mb_event, NULL) < 0)
         return E_NOMEM;
     gz_arm(s->tick, TICK_MS);
     return 0;
@@ -532,6 +539,8 @@ int jc_gazette_open(const struct jc_gazette_opts *o, struct jc_store **out, char
     jc_hub_init(&s->hub, &gz_ops, &gz_hub_ops, o->clock == NULL ? clock_system() : o->clock);
     s->hub.steps = &s->mb.ex;
     STAILQ_INIT(&s->dirty);
+    STAILQ_INIT(&s->told_now);
+    STAILQ_INIT(&s->told_next);
     TAILQ_INIT(&s->txns);
     TAILQ_INIT(&s->txns_running);
     TAILQ_INIT(&s->applies);

@@ -10,18 +10,25 @@
 #define RING_BYTES (512u << 10)
 #define REFRESH_MS 30000
 
+void gz_ring_drop(struct gz_journal *j)
+{
+    struct gz_tail_blob *b;
+
+    while ((b = STAILQ_FIRST(&j->ring)) != NULL) {
+        STAILQ_REMOVE_HEAD(&j->ring, link);
+        blob_unref(b->bytes);
+        mem_free(b);
+    }
+    j->ring_bytes = 0;
+}
+
 static void ring_add(struct gz_journal *j, int64_t at, struct blob *bytes)
 {
     struct gz_tail_blob *b = mem_alloc(sizeof *b);
 
     if (b == NULL) { /* it is only a cache, but it must be without gaps */
         blob_unref(bytes);
-        while ((b = STAILQ_FIRST(&j->ring)) != NULL) {
-            STAILQ_REMOVE_HEAD(&j->ring, link);
-            blob_unref(b->bytes);
-            mem_free(b);
-        }
-        j->ring_bytes = 0;
+        gz_ring_drop(j);
         return;
     }
     *b = (struct gz_tail_blob){.at = at, .bytes = bytes};
@@ -98,6 +105,7 @@ static void on_end(void *arg, const struct gz_end *end)
                  LF_STR("status", gz_status_text(j->status)), LF_STR("message", end->message),
                  LF_ERR(end->err));
     gz_arm(j->timer, j->progress && end->err == 0 ? 1 : gz_backoff_ms(j->attempt++));
+    gz_settle_start(j, true); /* another broker may know less */
 }
 
 void gz_tail_start(struct gz_journal *j)

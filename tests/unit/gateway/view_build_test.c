@@ -352,8 +352,8 @@ static void heads_only_move_forward(void **state)
 {
     (void)state;
     const struct jc_journal *j = fake_make("j/a", NULL, 0, 1, 1);
-    const struct jc_heads high = {10, 20, 30, 40, 50, {0}};
-    const struct jc_heads mixed = {11, 2, 3, 41, 5, {0}};
+    const struct jc_heads high = {10, 20, 30, 40, 50, {0}, 0, 0};
+    const struct jc_heads mixed = {11, 2, 3, 41, 5, {0}, 0, 0};
     struct jc_heads got;
     struct gw_part *p;
 
@@ -397,7 +397,7 @@ static void topic_ids_depend_on_each_of_their_parts_and_on_nothing_else(void **s
 static void a_topic_state_survives_its_text(void **state)
 {
     (void)state;
-    const struct topic_pair list[] = {{"a/b", 5}, {"quote\"d", INT64_MAX}};
+    const struct topic_pair list[] = {{"a/b", 5, 0}, {"quote\"d", INT64_MAX, 3}};
     struct topic_state empty = {0};
     struct topic_state s;
     struct topic_state back;

@@ -1,0 +1,200 @@
+/*
+ * Where a journal really ends, as its primary says. A Read at the head asks whichever broker has a
+ * replica, and just after a hand-off that one may know less than was told before. An empty append
+ * cannot be answered but by the primary, behind all that was ever acknowledged; it changes nothing,
+ * and with NO_RESUME it leaves suspended journals alone.
+ *
+ * Until the answer is there, after a start or when the tail broke off, heads are told as settling
+ * (O8). An answer below what was told before, twice, means that all replicas were lost: the journal
+ * begins a new life (O11).
+ *
+ * Home thread.
+ */
+#include "base/log.h"
+#include "journal_client/gazette/gazette_int.h"
+
+#define FIRST_MS 1000 /* heads of earlier runs are told when no broker answers for so long */
+#define GRACE_MS 500  /* a tail that broke off: for so long its heads are as good as just before */
+#define LOWER_MS 1000 /* between the answers that tell of a loss */
+#define LOWER_N  2
+
+enum { NO_RESUME = 1 };
+
+bool gz_settling(const struct gz_journal *j)
+{
+    if (j->state == GZ_J_STARTING)
+        return true;
+    if (j->state != GZ_J_TAIL)
+        return false;
+    if (j->confirmed)
+        return j->tail_set && j->tail.pos < j->confirmed_head;
+    return j->unsure_ms < 0 || gz_mono_ms(j->store) - j->unsure_ms >= GRACE_MS;
+}
+
+static void ask(struct gz_journal *j);
+
+static void again(struct gz_journal *j)
+{
+    if (j->settle_attempt == 4)
+        log_peer(LOG_WARN, "gazette.head_unsure", LF_STR("journal", j->name),
+                 LF_STR("status", gz_status_text(j->settle_status)));
+    gz_arm(j->settle_timer, gz_backoff_ms(j->settle_attempt++));
+    gz_journal_publish(j);
+}
+
+static void confirmed(struct gz_journal *j, int64_t head)
+{
+    j->confirmed = true;
+    j->confirmed_head = head;
+    j->settle_lower = 0;
+    (void)event_del(j->settle_timer);
+    gz_journal_publish(j);
+}
+
+/* The primary said it. */
+static void judge(struct gz_journal *j, int64_t head)
+{
+    if (head >= j->settle_known) {
+        confirmed(j, head);
+        return;
+    }
+    log_event(LOG_ERROR, "gazette.head_below", LF_STR("journal", j->name), LF_INT("head", head),
+              LF_INT("seen", j->settle_known));
+    j->unsure_ms = -1;
+    if (++j->settle_lower < LOWER_N) {
+        gz_arm(j->settle_timer, LOWER_MS);
+        gz_journal_publish(j);
+        return;
+    }
+    log_event(LOG_ERROR, "gazette.bytes_lost", LF_STR("journal", j->name), LF_INT("from", head),
+              LF_INT("to", j->settle_known));
+    gz_journal_reborn(j);
+}
+
+/* No broker has more than what is stored: the journal's head is where its fragments end. */
+static void on_frags(void *arg, int err, int status, struct gz_frags *list)
+{
+    struct gz_journal *j = arg;
+
+    j->settle_frags = NULL;
+    if (err < 0 || status != GZ_OK)
+        again(j);
+    else
+        judge(j, list->n == 0 ? 0 : list->v[list->n - 1].end);
+}
+
+static void on_message(void *arg, struct span msg)
+{
+    struct gz_journal *j = arg;
+    Gz__AppendResponse *m = gz__append_response__unpack(NULL, msg.n, msg.p);
+
+    if (m == NULL)
+        return;
+    j->settle_status = m->status;
+    j->settle_head = m->commit == NULL ? -1 : m->commit->end;
+    gz__append_response__free_unpacked(m, NULL);
+}
+
+static void on_end(void *arg, const struct gz_end *end)
+{
+    struct gz_journal *j = arg;
+
+    j->settle_call = NULL;
+    if (end->err == E_DENIED || j->settle_status == GZ_NOT_ALLOWED) {
+        /* Who may not append has to take a replica's word, and never calls bytes lost. */
+        confirmed(j, j->settle_known);
+    } else if (end->err == 0 && j->settle_status == GZ_OK && j->settle_head >= 0) {
+        judge(j, j->settle_head);
+    } else if (end->err == 0 && j->settle_status == GZ_SUSPENDED && j->suspend_level != 0) {
+        confirmed(j, j->suspend_offset);
+    } else if (end->err == 0 && j->settle_status == GZ_INDEX_GREATER) {
+        if (gz_frags_ask(j, on_frags, j, &j->settle_frags) < 0)
+            again(j);
+    } else {
+        again(j);
+    }
+}
+
+static int send_barrier(struct gz_journal *j)
+{
+    const struct gz_call_cb cb = {.on_message = on_message, .on_end = on_end, .arg = j};
+    Gz__AppendRequest rq;
+    gz__append_request__init(&rq);
+    struct gz_call *call;
+    int err;
+
+    rq.journal = j->name;
+    rq.suspend = NO_RESUME;
+    rq.min_etcd_revision = j->mod_revision;
+    struct blob *b = gz_pack(&rq.base);
+    if (b == NULL)
+        return E_NOMEM;
+    err = gz_pool_call(j->store->pool, j->endpoint, "Append", GZ_RPC_MS, &cb, &call);
+    if (err == 0) {
+        if ((err = gz_call_send(call, blob_span(b), span_of(NULL, 0))) == 0 &&
+            (err = gz_call_send(call, span_of(NULL, 0), span_of(NULL, 0))) == 0) {
+            gz_call_finish(call);
+            j->settle_call = call;
+        } else {
+            gz_call_cancel(call);
+        }
+    }
+    blob_unref(b);
+    return err;
+}
+
+static void ask(struct gz_journal *j)
+{
+    int64_t known =
+        j->next.write_head > j->kept.write_head ? j->next.write_head : j->kept.write_head;
+
+    /* What came in while the question was on its way may lie behind the answer. */
+    j->settle_known = known > j->min_head ? known : j->min_head;
+    j->settle_status = -1;
+    j->settle_head = -1;
+    if (send_barrier(j) < 0)
+        again(j);
+}
+
+void gz_settle_start(struct gz_journal *j, bool grace)
+{
+    if (j->settle_call != NULL || j->settle_frags != NULL)
+        return; /* its answer comes from behind all that was acknowledged before now as well */
+    j->confirmed = false;
+    j->unsure_ms = grace ? gz_mono_ms(j->store) : -1;
+    j->settle_attempt = 0;
+    j->settle_lower = 0;
+    j->settling = true;
+    gz_arm(j->settle_timer, GRACE_MS);
+    ask(j);
+}
+
+void gz_settle_first(struct gz_journal *j)
+{
+    if (j->kept_sound && !j->hub.ready)
+        gz_arm(j->settle_timer, FIRST_MS);
+}
+
+void gz_settle_on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct gz_journal *j = arg;
+
+    (void)fd;
+    (void)what;
+    gz_journal_publish(j);
+    if (j->settling && !j->confirmed && j->settle_call == NULL && j->settle_frags == NULL)
+        ask(j);
+}
+
+void gz_settle_stop(struct gz_journal *j)
+{
+    if (j->settle_call != NULL)
+        gz_call_cancel(j->settle_call);
+    j->settle_call = NULL;
+    if (j->settle_frags != NULL)
+        gz_frags_cancel(j->settle_frags);
+    j->settle_frags = NULL;
+    j->settling = j->confirmed = false;
+    if (j->settle_timer != NULL)
+        (void)event_del(j->settle_timer);
+}
