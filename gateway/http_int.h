@@ -20,6 +20,7 @@ struct http_conn {
     LIST_ENTRY(http_conn) link;
     struct http_server *s;
     struct bufferevent *bev;
+    struct peer_key peer;
     enum http_state state;
     struct http_rq *rq; /* from the head on until it is answered */
     size_t scanned;     /* of the head that is arriving */
@@ -40,6 +41,7 @@ struct http_conn {
 struct http_rq {
     struct http_conn *conn; /* NULL: lost */
     struct http_server *s;
+    struct peer_key peer;
     struct arena arena;
     struct http_head head;
     struct writer body;

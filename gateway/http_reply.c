@@ -24,6 +24,7 @@ static const char *reason(int status)
         {403, "Forbidden"},
         {404, "Not Found"},
         {405, "Method Not Allowed"},
+        {406, "Not Acceptable"},
         {408, "Request Timeout"},
         {409, "Conflict"},
         {411, "Length Required"},
@@ -33,6 +34,7 @@ static const char *reason(int status)
         {417, "Expectation Failed"},
         {421, "Misdirected Request"},
         {422, "Unprocessable Content"},
+        {429, "Too Many Requests"},
         {431, "Request Header Fields Too Large"},
         {500, "Internal Server Error"},
         {501, "Not Implemented"},
@@ -57,6 +59,7 @@ struct http_rq *http_rq_new(struct http_conn *c)
         return NULL;
     rq->conn = c;
     rq->s = c->s;
+    rq->peer = c->peer;
     rq->s->rqs_n++;
     arena_init(&rq->arena, (size_t)1 << 20);
     wr_init(&rq->body, c->s->opts.max_body_bytes);
@@ -80,6 +83,11 @@ void http_rq_free(struct http_rq *rq)
     arena_fini(&rq->arena);
     mem_free(rq);
     http_server_unref(s);
+}
+
+const struct peer_key *http_rq_peer(const struct http_rq *rq)
+{
+    return &rq->peer;
 }
 
 const struct http_head *http_rq_head(const struct http_rq *rq)

@@ -400,7 +400,6 @@ static void on_socket(void *arg, int fd, const struct gw_listen *where, const st
     bool full = s->conns_n >= s->opts.max_conns && !evict_idle(s);
 
     (void)where;
-    (void)peer;
     (void)peer_bytes;
     if (c != NULL)
         c->bev = s->opts.transport != NULL
@@ -416,6 +415,7 @@ static void on_socket(void *arg, int fd, const struct gw_listen *where, const st
         return;
     }
     c->s = s;
+    peer_key_of(peer, &c->peer);
     LIST_INSERT_HEAD(&s->conns, c, link);
     s->conns_n++;
     http_conn_enter(c, HTTP_IDLE);

@@ -20,6 +20,7 @@
 #include "base/writer.h"
 #include "gateway/config.h"
 #include "gateway/http_parse.h"
+#include "gateway/peer_limits.h"
 
 struct bufferevent;
 struct evbuffer;
@@ -75,6 +76,8 @@ void http_server_free(struct http_server *s);
 
 /* --- a request; all strings are borrowed for its life --- */
 
+/* Of its connection. */
+const struct peer_key *http_rq_peer(const struct http_rq *rq);
 const struct http_head *http_rq_head(const struct http_rq *rq);
 const char *http_header(const struct http_rq *rq, const char *name);
 size_t http_body_bytes(const struct http_rq *rq);

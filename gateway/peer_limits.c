@@ -4,6 +4,7 @@
  */
 #include "gateway/peer_limits.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -52,6 +53,17 @@ void peer_key_of(const struct sockaddr *sa, struct peer_key *out)
         memcpy(&in, sa, sizeof in);
         memcpy(out->b, &in.sin6_addr, IN6_IS_ADDR_V4MAPPED(&in.sin6_addr) ? 16 : 8);
     }
+}
+
+void peer_key_text(const struct peer_key *key, char out[PEER_TEXT_BYTES])
+{
+    struct in6_addr in;
+
+    memcpy(&in, key->b, sizeof in);
+    if (IN6_IS_ADDR_V4MAPPED(&in))
+        (void)inet_ntop(AF_INET, key->b + 12, out, PEER_TEXT_BYTES);
+    else if (inet_ntop(AF_INET6, key->b, out, INET6_ADDRSTRLEN) != NULL)
+        memcpy(out + strlen(out), "/64", sizeof "/64");
 }
 
 int peer_limits_new(unsigned connections, unsigned failures, struct peer_limits **out)

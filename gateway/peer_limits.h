@@ -24,6 +24,9 @@ struct peer_key {
 
 /* All zero for what is neither IPv4 nor IPv6. */
 void peer_key_of(const struct sockaddr *sa, struct peer_key *out);
+#define PEER_TEXT_BYTES 64
+/* For logs: an IPv4 address, or "2001:db8::/64". */
+void peer_key_text(const struct peer_key *key, char out[PEER_TEXT_BYTES]);
 
 struct peer_limits;
 

@@ -1,20 +1,16 @@
 /*
- * The registry's HTTP. A request with a password goes to the job pool and comes back by the control
- * mailbox; an unknown task does the work of another one's password (auth_creds.c), so that neither
- * time nor answer tells which tasks there are.
+ * The registry's HTTP: a request is refused by its head, or goes through its login
+ * (registry_login.c), waits until what it would see is durable (registry_store.c), and is answered
+ * (registry_answer.c).
  */
 #include "gateway/registry_http.h"
 
-#include <openssl/evp.h>
-#include <stdio.h>
-#include <strings.h>
 #include <sys/queue.h>
 
-#include "base/log.h"
 #include "base/mem.h"
-#include "gateway/auth_int.h"
 #include "gateway/http_server.h"
 #include "gateway/registry_answer.h"
+#include "gateway/registry_login.h"
 #include "gateway/registry_store.h"
 #include "gateway/tls.h"
 
@@ -22,7 +18,6 @@
 #define BODIES_MAX ((size_t)64 << 20)
 #define CONNS_MAX  256
 #define ANSWER_MAX ((size_t)256 << 20)
-#define BASIC_MAX  16384
 
 /* A request that waits until the versions of its answer are durable. */
 struct waiting {
@@ -37,18 +32,7 @@ struct registry_http {
     struct registry_store *versions;
     STAILQ_HEAD(, waiting) waits;
     size_t waits_n;
-    size_t busy;
-};
-
-/* A password that is being checked. Owner: whoever has the task. */
-struct check {
-    struct task task; /* first member */
-    struct registry_http *r;
-    struct http_rq *rq;
-    struct writer basic; /* user and password borrow from it */
-    struct span user, password;
-    struct creds creds;
-    int err;
+    struct registry_logins *logins;
 };
 
 static void error_body(struct writer *w, int status, const char *text)
@@ -167,108 +151,31 @@ void registry_http_tick(struct registry_http *r)
         registry_store_tick(r->versions, r->host.view(r->host.arg));
 }
 
-/* --- passwords --- */
-
-int registry_basic(const char *header, struct writer *buf, struct span *user, struct span *password)
+static const struct gw_view *view_of(void *arg)
 {
-    size_t n;
+    struct registry_http *r = arg;
 
-    *user = *password = span_str("");
-    if (strncasecmp(header, "Basic ", 6) != 0)
-        return E_SYNTAX;
-    header += 6 + strspn(header + 6, " ");
-    n = strlen(header);
-    if (n == 0 || n > BASIC_MAX || n % 4 != 0)
-        return E_SYNTAX;
-    size_t pad = header[n - 1] != '=' ? 0 : header[n - 2] != '=' ? 1 : 2;
-    uint8_t *out = mem_alloc(n);
-    if (out == NULL)
-        return E_NOMEM;
-    int got = EVP_DecodeBlock(out, (const unsigned char *)header, (int)n);
-    if (got >= (int)pad)
-        wr_bytes(buf, out, (size_t)got - pad);
-    mem_wipe(out, n);
-    mem_free(out);
-    if (got < (int)pad || buf->b == NULL)
-        return E_SYNTAX;
-    if (wr_err(buf) < 0)
-        return wr_err(buf);
-    const struct span all = blob_span(buf->b);
-    const uint8_t *colon = memchr(all.p, ':', all.n);
-    if (colon == NULL)
-        return E_SYNTAX;
-    *user = span_of(all.p, (size_t)(colon - all.p));
-    *password = span_of(colon + 1, all.n - user->n - 1);
-    return 0;
+    return r->host.view(r->host.arg);
 }
 
-static void check_free(struct check *c)
+/* A login is over. */
+static void on_login(void *arg, struct http_rq *rq, int err, struct span user)
 {
-    if (c->basic.b != NULL)
-        mem_wipe(c->basic.b->data, c->basic.b->len);
-    wr_fini(&c->basic);
-    creds_wipe(&c->creds);
-    mem_free(c);
-}
-
-/* Control thread. */
-static void checked(struct task *t)
-{
-    struct check *c = (struct check *)t; /* first member */
-    struct registry_http *r = c->r;
+    struct registry_http *r = arg;
     const struct gw_view *view = r->host.view(r->host.arg);
-    const struct gw_task *task = view == NULL ? NULL : gw_view_task(view, c->user);
 
-    r->busy--;
-    if (c->err < 0 || task == NULL) {
-        log_peer(LOG_WARN, "registry.login_failed", LF_SPAN("task", c->user));
-        refuse_user(c->rq);
-    } else {
-        answer(r, c->rq, task);
-    }
-    check_free(c);
-}
-
-/* A thread of the pool. */
-static void run_check(struct task *t)
-{
-    struct check *c = (struct check *)t; /* first member */
-
-    c->err = E_DENIED;
-    for (size_t i = 0; i < c->creds.n; i++) {
-        if (secret_check(&c->creds.secrets[i], c->password) == 0 && c->creds.known)
-            c->err = 0;
-    }
-    c->task.run = checked;
-    mailbox_post(c->r->host.control, &c->task);
-}
-
-static void check_password(struct registry_http *r, struct http_rq *rq, const struct gw_view *view,
-                           const char *header)
-{
-    struct check *c = mem_zalloc(sizeof *c);
-
-    if (c == NULL) {
+    if (err == 0) {
+        answer(r, rq, gw_view_task(view, user));
+    } else if (err == E_NOMEM) {
         refuse(rq, 503, 50301, "out of memory");
-        return;
+    } else if (err == E_CLOSED) {
+        refuse(rq, 503, 50301, "the server stops");
+    } else if (err == E_LIMIT) {
+        http_add_header(rq, "Retry-After", "10");
+        refuse(rq, 429, 42901, "Too many failed logins from this address");
+    } else {
+        refuse_user(rq);
     }
-    c->r = r;
-    c->rq = rq;
-    wr_init(&c->basic, BASIC_MAX);
-    int err = registry_basic(header, &c->basic, &c->user, &c->password);
-    if (err == 0)
-        err = creds_take(r->host.auth, view, c->user, &c->creds);
-    if (err < 0) {
-        if (err == E_NOMEM)
-            refuse(rq, 503, 50301, "out of memory");
-        else
-            refuse_user(rq);
-        check_free(c);
-        return;
-    }
-    r->busy++;
-    c->task.run = run_check;
-    executor_post(jobpool_executor(r->host.jobs), &c->task);
 }
 
 /* --- requests --- */
@@ -296,7 +203,7 @@ static void on_request(void *arg, struct http_rq *rq)
     }
     /* without a catalog nobody has a password: whatever is given is nobody's */
     if (header != NULL && view->catalog != NULL) {
-        check_password(r, rq, view, header);
+        registry_login(r->logins, rq, header);
         return;
     }
     const struct gw_task *task = anonymous(r, view);
@@ -324,9 +231,20 @@ int registry_http_start(const struct registry_host *host, struct event_base *bas
                                                  .level = host->config->registry_level,
                                                  .settled = on_settled,
                                                  .arg = r};
-    int err = registry_store_start(&versions, &r->versions);
+    const struct registry_login_opts logins = {.base = base,
+                                               .clock = host->clock,
+                                               .control = host->control,
+                                               .jobs = host->jobs,
+                                               .auth = host->auth,
+                                               .failure_ms = host->config->auth.failure_ms,
+                                               .view = view_of,
+                                               .over = on_login,
+                                               .arg = r};
+    int err = registry_logins_new(&logins, &r->logins);
+    if (err == 0)
+        err = registry_store_start(&versions, &r->versions);
     if (err < 0) {
-        mem_free(r);
+        registry_http_free(r);
         return err;
     }
     struct http_opts opts = {
@@ -361,13 +279,16 @@ uint16_t registry_http_port(const struct registry_http *r)
 
 void registry_http_drain(struct registry_http *r)
 {
-    if (r != NULL)
-        http_server_drain(r->http);
+    if (r == NULL)
+        return;
+    http_server_drain(r->http);
+    registry_logins_drain(r->logins);
 }
 
 size_t registry_http_busy(const struct registry_http *r)
 {
-    return r == NULL ? 0 : r->busy + r->waits_n + http_server_unsent(r->http);
+    return r == NULL ? 0
+                     : registry_logins_busy(r->logins) + r->waits_n + http_server_unsent(r->http);
 }
 
 void registry_http_free(struct registry_http *r)
@@ -376,7 +297,9 @@ void registry_http_free(struct registry_http *r)
 
     if (r == NULL)
         return;
-    while (r->busy > 0 || registry_store_busy(r->versions) > 0) /* they always come back */
+    registry_logins_free(r->logins);
+    r->logins = NULL;
+    while (registry_store_busy(r->versions) > 0) /* they always come back */
         (void)mailbox_wait(r->host.control, -1);
     while ((wait = STAILQ_FIRST(&r->waits)) != NULL) {
         STAILQ_REMOVE_HEAD(&r->waits, link);

@@ -22,7 +22,7 @@ struct registry_host {
     struct mailbox *control;
     struct jobpool *jobs;
     struct jc_store *store; /* keeps the versions of schemas */
-    const struct gw_auth *auth;
+    struct gw_auth *auth;
     void *tls; /* struct tls_server; NULL: none */
     /* The view that was given out last; borrowed for the event. NULL while there is none. */
     const struct gw_view *(*view)(void *arg);
@@ -41,11 +41,6 @@ uint16_t registry_http_port(const struct registry_http *r);
 void registry_http_drain(struct registry_http *r);
 /* Requests that are not answered, and answers that are not sent. */
 size_t registry_http_busy(const struct registry_http *r);
-/* Waits for passwords that are being checked, draining host->control. NULL is allowed. */
+/* Waits for passwords that are being checked and versions that are being written, draining
+ * host->control. NULL is allowed. */
 void registry_http_free(struct registry_http *r);
-
-/* "Basic BASE64": user and password, split at the first colon, into buf (borrowed by both).
- * E_SYNTAX.
- */
-MUST_USE int registry_basic(const char *header, struct writer *buf, struct span *user,
-                            struct span *password);

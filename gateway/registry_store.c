@@ -313,7 +313,7 @@ const struct registry_history *registry_store_history(const struct registry_stor
 
 size_t registry_store_busy(const struct registry_store *rs)
 {
-    return rs->busy;
+    return rs == NULL ? 0 : rs->busy;
 }
 
 /* --- life --- */

@@ -38,7 +38,7 @@ void registry_store_tick(struct registry_store *rs, const struct gw_view *view);
 bool registry_store_settled(const struct registry_store *rs, const struct gw_view *view);
 /* Borrow, until the next event. */
 const struct registry_history *registry_store_history(const struct registry_store *rs);
-/* Operations of the store that are on their way. */
+/* Operations of the store that are on their way. NULL is allowed. */
 size_t registry_store_busy(const struct registry_store *rs);
 /* Not while one is. NULL is allowed. */
 void registry_store_free(struct registry_store *rs);

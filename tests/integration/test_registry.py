@@ -1,6 +1,7 @@
 """Avro topics and the schema registry with real clients: what confluent-kafka's deserializer reads, who sees what, and a
 document that does not fit its schema, before and after the catalog is mended."""
 import base64
+import concurrent.futures
 import http.client
 import json
 import os
@@ -40,9 +41,9 @@ def write(path, name_type='string', **config):
 
 @pytest.fixture
 def serve(make_server, tmp_path):
-    def start(**config):
+    def start(*flags, **config):
         path = write(tmp_path / 'catalog.json', **config)
-        s = make_server('--catalog', path, '--registry-listen', 'sasl://127.0.0.1:0', start=False)
+        s = make_server('--catalog', path, '--registry-listen', 'sasl://127.0.0.1:0', *flags, start=False)
         s.listen = 'sasl://127.0.0.1:0'
         s.start()
         s.catalog = path
@@ -121,6 +122,54 @@ def test_each_task_sees_its_own_schemas(serve):
     assert (status, body) == (200, None) and int(headers['Content-Length']) > 2
     status, body, _ = ask(s, '/subjects/a-value/versions', method='POST', body='{"schema": "\\"string\\""}')
     assert (status, body['error_code']) == (422, 42205)
+
+
+def timed(s, *args):
+    t0 = time.monotonic()
+    status, body, _ = ask(s, '/subjects', *args)
+    return time.monotonic() - t0, status, body
+
+
+def test_refusals_are_alike_and_addresses_that_fail_wait(serve):
+    s = serve('--login-failures', '11', '--login-failure-delay', '300ms')
+    who = [('t/a', 'wrong'), ('nobody-of-that-name', TOKEN), ('t/a', 'other')]
+    answers = [timed(s, *w) for w in who] + [timed(s, 'no-colon-here', '')]
+    assert len({json.dumps(a[1:]) for a in answers}) == 1 and answers[0][1] == 401
+    assert all(0.3 <= a[0] < 2 for a in answers), answers
+    # a malformed header is refused like a wrong token
+    for header in ('Basic', 'Basic !!!', 'Basic ' + base64.b64encode(b'no colon').decode(), 'Bearer x', 'Negotiate', ''):
+        c = http.client.HTTPConnection('127.0.0.1', s.registry, timeout=60)
+        c.request('GET', '/subjects', headers={'Authorization': header})
+        assert c.getresponse().status == 401, header
+        c.close()
+    assert timed(s)[0] < 0.3    # who is known waits for nothing
+    for _ in range(4):
+        timed(s, 't/a', 'wrong')
+    took, status, _ = timed(s)    # the address waits, the right token gets in all the same
+    assert status == 200 and took >= 0.1
+    # more than 16 at once are not even looked at
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
+        got = list(pool.map(lambda n: ask(s, '/subjects', 't/a', 'wrong'), range(24)))
+    assert {g[0] for g in got} == {401, 429}, [g[0] for g in got]
+    refused = [g for g in got if g[0] == 429][0]
+    assert refused[1]['error_code'] == 42901 and int(refused[2]['Retry-After']) > 0
+    log = s.log.read_text(errors='replace')
+    assert 'registry.login_failed' in log and 'peer=127.0.0.1' in log
+    assert 'nobody-of-that-name' not in log and TOKEN not in log
+    metrics = s.request('GET', '/metrics')[1].decode()
+    value = lambda name: int(next(x.split()[1] for x in metrics.splitlines() if x.startswith(name + ' ')))
+    assert value('sluice_logins_failed_total') >= 8 and value('sluice_logins_throttled_total') >= 1
+
+
+def test_a_stop_does_not_wait_for_refusals(serve):
+    s = serve('--login-failures', '1', '--login-failure-delay', '20s')
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        late = [pool.submit(lambda: ask(s, '/subjects', 't/a', 'wrong')) for _ in range(3)]
+        time.sleep(0.5)
+        t0 = time.monotonic()
+        s.stop()
+        assert time.monotonic() - t0 < 8
+        assert {f.result()[0] for f in late} <= {401, 503}
 
 
 def test_a_misfit_stops_its_partition_until_the_catalog_is_mended(serve):

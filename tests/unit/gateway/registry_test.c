@@ -10,7 +10,7 @@
 
 #include "gateway/catalog.h"
 #include "gateway/registry_answer.h"
-#include "gateway/registry_http.h"
+#include "gateway/registry_login.h"
 #include "schema/json_reader.h"
 
 static const char catalog_text[] =
