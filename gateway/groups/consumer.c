@@ -203,7 +203,8 @@ static int16_t update(struct group *g, struct consumer_member *m,
     case E_SYNTAX:
         return KE_INVALID_REGULAR_EXPRESSION;
     case E_LIMIT:
-        snprintf(out->message, sizeof out->message, "the members subscribe to too much");
+        snprintf(out->message, sizeof out->message,
+                 "the members subscribe to too much, or by too many different patterns");
         return KE_GROUP_MAX_SIZE_REACHED;
     case E_NOMEM:
         return KE_COORDINATOR_NOT_AVAILABLE;
@@ -358,7 +359,7 @@ static bool subscribed(const struct group *g, struct span topic)
 
     TAILQ_FOREACH(m, &g->consumer->members, link)
     {
-        if (consumer_member_subscribes(m, topic))
+        if (consumer_member_subscribes(g->consumer, m, topic))
             return true;
     }
     return false;
@@ -392,7 +393,11 @@ static void topics_changed(struct group *g, const struct group_topic_change *lis
     (void)now_ms;
     (void)out;
     for (size_t i = 0; i < n; i++) {
-        if (!subscribed(g, span_str(list[i].name)))
+        struct span name = span_str(list[i].name);
+        size_t at;
+        /* What the patterns have not met yet, or no longer know, they may match. */
+        if (!subscribed(g, name) &&
+            (TAILQ_EMPTY(&g->consumer->regexes) || consumer_seen(g->consumer, name, &at)))
             continue;
         g->consumer->refresh = true;
         if (list[i].raised)

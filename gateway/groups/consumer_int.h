@@ -1,9 +1,9 @@
 /* The state of a KIP-848 group and what its files share. Private to gateway/groups/. */
 #pragma once
 
+#include "base/keymap.h"
 #include "gateway/groups/assign.h"
 #include "gateway/groups/consumer.h"
-#include "base/keymap.h"
 #include "gateway/groups/regex.h"
 
 struct consumer_member;
@@ -26,13 +26,17 @@ struct consumer_topic {
     struct consumer_part parts[];
 };
 
+#define CONSUMER_PATTERNS_MAX 32 /* different ones of a group */
+
 /* A pattern, shared by all members that sent the same. */
 struct consumer_regex {
     TAILQ_ENTRY(consumer_regex) link;
     size_t refs; /* members */
     struct group_regex *re;
-    bool *hits;     /* of the live topics, by index; as of the last refresh */
-    bool *new_hits; /* while a refresh goes on */
+    bool *seen_hits; /* of consumer.seen, by index */
+    bool *new_seen;  /* while the task's topics are looked at */
+    bool *hits;      /* of the live topics, by index; as of the last refresh */
+    bool *new_hits;  /* while a refresh goes on */
     size_t text_n;
     char text[];
 };
@@ -77,6 +81,10 @@ struct consumer {
     struct keymap by_id;
     struct keymap by_instance;
     TAILQ_HEAD(, consumer_regex) regexes;
+    size_t regexes_n;
+    struct span *seen; /* names of the task's topics that the patterns met, in order; one
+                          allocation; NULL: none yet */
+    size_t seen_n;
     struct consumer_topic **topics; /* live ones first, by name; then those only owned */
     size_t topics_n;
     size_t live_n;
@@ -113,13 +121,32 @@ MUST_USE int consumer_member_update(struct group *g, struct consumer_member *m,
                                     const struct consumer_topics *topics, char *why,
                                     size_t why_bytes);
 
+/* --- patterns (consumer_patterns.c) --- */
+
+/* The group's pattern of that text, counted for one member more; try it on the topics. E_SYNTAX
+ * with why; E_LIMIT: the group has too many others; E_NOMEM. */
+MUST_USE int consumer_pattern_get(struct consumer *c, struct span text,
+                                  const struct consumer_topics *topics, struct consumer_regex **out,
+                                  char *why, size_t why_bytes);
+void consumer_pattern_unref(struct consumer *c, struct consumer_regex *r); /* NULL is allowed */
+/* All patterns meet the topics that are new. Afterwards seen_hits[i] is about topic i. E_NOMEM:
+ * nothing changed. */
+MUST_USE int consumer_patterns_look(struct consumer *c, const struct consumer_topics *topics);
+/* Whether the patterns met a topic of that name, and where it stands. */
+bool consumer_seen(const struct consumer *c, struct span topic, size_t *at);
+/* False, too, for a topic that the patterns did not meet yet. */
+bool consumer_pattern_hits(const struct consumer *c, const struct consumer_regex *r,
+                           struct span topic);
+
 /* --- topics (consumer_topics.c) --- */
 
 /* Brings the table up to what members subscribe to and the task has. The group epoch rises if that
  * is not what it was. E_NOMEM: refresh stays set. */
 MUST_USE int consumer_refresh(struct group *g, const struct consumer_topics *topics);
 void consumer_topics_free(struct consumer *c);
-bool consumer_member_subscribes(const struct consumer_member *m, struct span topic);
+/* By name, or by pattern as of the last refresh. */
+bool consumer_member_subscribes(const struct consumer *c, const struct consumer_member *m,
+                                struct span topic);
 /* Whether it subscribes to live topic i, by name or pattern. */
 bool consumer_member_reads(const struct consumer *c, const struct consumer_member *m, size_t i);
 

@@ -1,6 +1,5 @@
 /* Members of a KIP-848 group and what they subscribe to. Memory is taken before anything changes.
  * Pure. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,70 +100,6 @@ void consumer_member_release(struct consumer *c, struct consumer_member *m)
     clear(c, m, false);
 }
 
-/* --- patterns --- */
-
-static void regex_unref(struct consumer *c, struct consumer_regex *r)
-{
-    if (r == NULL || --r->refs > 0)
-        return;
-    TAILQ_REMOVE(&c->regexes, r, link);
-    group_regex_free(r->re);
-    mem_free(r->hits);
-    mem_free(r);
-}
-
-/* A pattern that takes too many steps for a name of today is refused; for a later one, it just does
- * not match it. */
-static int try_all(const struct group_regex *re, const struct consumer_topics *topics, char *why,
-                   size_t why_bytes)
-{
-    for (size_t i = 0; i < topics->n; i++) {
-        int n = group_regex_match(re, topics->at(topics, i).name);
-        if (n == E_LIMIT) {
-            snprintf(why, why_bytes, "takes too many steps to match");
-            return E_SYNTAX;
-        }
-        if (n < 0)
-            return n;
-    }
-    return 0;
-}
-
-static int regex_get(struct consumer *c, struct span text, const struct consumer_topics *topics,
-                     struct consumer_regex **out, char *why, size_t why_bytes)
-{
-    struct consumer_regex *r;
-    struct group_regex *re;
-    int err;
-
-    *out = NULL;
-    TAILQ_FOREACH(r, &c->regexes, link)
-    {
-        if (span_eq(span_of(r->text, r->text_n), text)) {
-            r->refs++;
-            *out = r;
-            return 0;
-        }
-    }
-    if ((err = group_regex_new(text, &re, why, why_bytes)) < 0)
-        return err == E_LIMIT ? E_SYNTAX : err;
-    if ((err = try_all(re, topics, why, why_bytes)) < 0)
-        goto fail;
-    err = E_NOMEM;
-    if ((r = mem_zalloc(sizeof *r + text.n)) == NULL)
-        goto fail;
-    r->refs = 1;
-    r->re = re;
-    r->text_n = text.n;
-    memcpy(r->text, text.p, text.n);
-    TAILQ_INSERT_TAIL(&c->regexes, r, link);
-    *out = r;
-    return 0;
-fail:
-    group_regex_free(re);
-    return err;
-}
-
 void consumer_member_drop(struct consumer *c, struct consumer_member *m)
 {
     clear(c, m, true);
@@ -174,7 +109,7 @@ void consumer_member_drop(struct consumer *c, struct consumer_member *m)
     TAILQ_REMOVE(&c->members, m, link);
     c->members_n--;
     c->bytes -= m->names_bytes;
-    regex_unref(c, m->regex);
+    consumer_pattern_unref(c, m->regex);
     free_member(m);
 }
 
@@ -263,8 +198,9 @@ int consumer_member_update(struct group *g, struct consumer_member *m,
     if (ev->regex.p != NULL) {
         struct consumer_regex *old = regex;
         regex = NULL;
-        regex_unref(c, old); /* m still holds it */
-        if (ev->regex.n > 0 && (err = regex_get(c, ev->regex, topics, &regex, why, why_bytes)) < 0)
+        consumer_pattern_unref(c, old); /* m still holds it */
+        if (ev->regex.n > 0 &&
+            (err = consumer_pattern_get(c, ev->regex, topics, &regex, why, why_bytes)) < 0)
             goto out;
     }
     /* Nothing fails from here on. */
@@ -291,7 +227,7 @@ int consumer_member_update(struct group *g, struct consumer_member *m,
     adopt_plain(m, ev, g->limits);
     err = changed;
 out:
-    regex_unref(c, regex);
+    consumer_pattern_unref(c, regex);
     mem_free(names.list);
     mem_free(rack);
     return err;

@@ -35,10 +35,10 @@ static bool names_topic(const struct consumer_member *m, struct span topic)
     return false;
 }
 
-bool consumer_member_subscribes(const struct consumer_member *m, struct span topic)
+bool consumer_member_subscribes(const struct consumer *c, const struct consumer_member *m,
+                                struct span topic)
 {
-    return names_topic(m, topic) ||
-           (m->regex != NULL && group_regex_match(m->regex->re, topic) == 1);
+    return names_topic(m, topic) || (m->regex != NULL && consumer_pattern_hits(c, m->regex, topic));
 }
 
 bool consumer_member_reads(const struct consumer *c, const struct consumer_member *m, size_t i)
@@ -127,7 +127,7 @@ static int want_matches(const struct consumer *c, struct table *t,
         struct consumer_topic_info info = topics->at(topics, i);
         TAILQ_FOREACH(r, &c->regexes, link)
         {
-            if (info.partitions > 0 && group_regex_match(r->re, info.name) == 1)
+            if (info.partitions > 0 && r->seen_hits[i])
                 break;
         }
         if (r != NULL && (err = want(t, &info)) < 0)
@@ -245,8 +245,12 @@ static int match_all(const struct consumer *c, const struct table *t)
     {
         if ((r->new_hits = mem_array(t->wanted_n + 1, sizeof *r->new_hits)) == NULL)
             return E_NOMEM;
-        for (size_t i = 0; i < t->wanted_n; i++)
-            r->new_hits[i] = group_regex_match(r->re, t->wanted[i].name) == 1;
+    }
+    for (size_t i = 0, at; !TAILQ_EMPTY(&c->regexes) && i < t->wanted_n; i++) {
+        if (!consumer_seen(c, t->wanted[i].name, &at))
+            continue;
+        TAILQ_FOREACH(r, &c->regexes, link)
+        r->new_hits[i] = r->seen_hits[at];
     }
     return 0;
 }
@@ -293,7 +297,8 @@ int consumer_refresh(struct group *g, const struct consumer_topics *topics)
     bool changed = false;
     int err;
 
-    if ((err = collect(c, &t, topics)) < 0 || (err = match_all(c, &t)) < 0)
+    if ((err = consumer_patterns_look(c, topics)) < 0 || (err = collect(c, &t, topics)) < 0 ||
+        (err = match_all(c, &t)) < 0)
         goto out;
     changed = !same_live(c, &t);
     if (changed) {
@@ -318,4 +323,5 @@ void consumer_topics_free(struct consumer *c)
     for (size_t i = 0; i < c->topics_n; i++)
         mem_free(c->topics[i]);
     mem_free(c->topics);
+    mem_free(c->seen);
 }

@@ -11,7 +11,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-/* A topic name has at most 249 bytes; an honest pattern needs some hundred steps for it. */
+/* A topic name has at most 249 bytes; an honest pattern needs some hundred steps for it (2 us). */
+#define FEW_STEPS   1000
 #define MATCH_STEPS 20000
 #define MATCH_DEPTH 1000
 #define MATCH_KIB   512
@@ -216,7 +217,6 @@ int group_regex_new(struct span pattern, struct group_regex **out, char *why, si
         goto out;
     if ((re->limits = pcre2_match_context_create(NULL)) == NULL)
         goto out;
-    pcre2_set_match_limit(re->limits, MATCH_STEPS);
     pcre2_set_depth_limit(re->limits, MATCH_DEPTH);
     pcre2_set_heap_limit(re->limits, MATCH_KIB);
     *out = re;
@@ -226,10 +226,20 @@ out:
     return err;
 }
 
-int group_regex_match(const struct group_regex *re, struct span name)
+static int match(const struct group_regex *re, struct span name, uint32_t steps)
 {
-    int n = pcre2_match(re->code, name.p, name.n, 0, 0, re->data, re->limits);
+    pcre2_set_match_limit(re->limits, steps);
+    return pcre2_match(re->code, name.p, name.n, 0, 0, re->data, re->limits);
+}
 
+int group_regex_match(const struct group_regex *re, struct span name, unsigned *costly)
+{
+    int n = match(re, name, FEW_STEPS);
+
+    if (n == PCRE2_ERROR_MATCHLIMIT && *costly > 0) {
+        --*costly;
+        n = match(re, name, MATCH_STEPS);
+    }
     switch (n) {
     case PCRE2_ERROR_MATCHLIMIT:
     case PCRE2_ERROR_DEPTHLIMIT:

@@ -21,6 +21,7 @@ struct group_regex;
  * too long. E_NOMEM. */
 MUST_USE int group_regex_new(struct span pattern, struct group_regex **out, char *why,
                              size_t why_bytes);
-/* 1: the whole name matches; 0: it does not; E_LIMIT: too many steps; E_NOMEM. */
-MUST_USE int group_regex_match(const struct group_regex *re, struct span name);
+/* 1: the whole name matches; 0: it does not; E_LIMIT: too many steps; E_NOMEM. costly: of how many
+ * names more this may take more than a few steps; one less when it did, and none: E_LIMIT. */
+MUST_USE int group_regex_match(const struct group_regex *re, struct span name, unsigned *costly);
 void group_regex_free(struct group_regex *re); /* NULL is allowed */

@@ -289,6 +289,63 @@ static void a_pattern_takes_in_topics_that_come_later(void **state)
     lab_free(lab);
 }
 
+/* One thread serves all groups: what was matched once is not matched again. */
+static void a_pattern_meets_each_name_once(void **state)
+{
+    (void)state;
+    struct lab *lab = lab_new(1);
+    struct lab_client a, b;
+
+    lab->source.n = 3;
+    client_init(lab, &a, "a", "");
+    a.hb.regex = span_str("t[1-4]");
+    ok(client_beat(lab, &a, true));
+    assert_string_equal(client_owns(&a), "t1:0 t2:0");
+    /* A second match of t1 would find out. */
+    TAILQ_FIRST(&lab->g.consumer->regexes)->seen_hits[1] = false;
+    lab->source.n = 4;
+    lab_topic_changed(lab, 3, false);
+    ok(client_beat(lab, &a, false));
+    ok(client_beat(lab, &a, false));
+    assert_string_equal(client_owns(&a), "t2:0 t3:0");
+    client_init(lab, &b, "b", "");
+    b.hb.regex = span_str("t[1-4]");
+    ok(client_beat(lab, &b, true));
+    b.hb.regex = span_str("t0");
+    ok(client_beat(lab, &b, true));
+    struct lab_client *list[] = {&a, &b};
+    for (int i = 0; i < 6; i++)
+        ok(client_beat(lab, list[i % 2], true));
+    assert_string_equal(client_owns(&a), "t2:0 t3:0");
+    assert_string_equal(client_owns(&b), "t0:0");
+    lab_free(lab);
+}
+
+static void a_group_has_few_different_patterns(void **state)
+{
+    (void)state;
+    struct lab *lab = lab_new(1);
+    struct lab_client c[CONSUMER_PATTERNS_MAX + 1];
+    char text[CONSUMER_PATTERNS_MAX + 1][32];
+
+    for (int i = 0; i <= CONSUMER_PATTERNS_MAX; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "m%d", i);
+        snprintf(text[i], sizeof text[i], "t%d|x%d", i % LAB_TOPICS, i);
+        client_init(lab, &c[i], id, "");
+        c[i].hb.regex = span_str(text[i]);
+        assert_int_equal(client_beat(lab, &c[i], true),
+                         i < CONSUMER_PATTERNS_MAX ? KE_NONE : KE_GROUP_MAX_SIZE_REACHED);
+    }
+    c[CONSUMER_PATTERNS_MAX].hb.regex = span_str(text[0]);
+    ok(client_beat(lab, &c[CONSUMER_PATTERNS_MAX], true));
+    c[1].hb.regex = span_str(""); /* one less */
+    ok(client_beat(lab, &c[1], true));
+    c[CONSUMER_PATTERNS_MAX].hb.regex = span_str("z");
+    ok(client_beat(lab, &c[CONSUMER_PATTERNS_MAX], true));
+    lab_free(lab);
+}
+
 static void a_topic_without_partitions_holds_up_nobody(void **state)
 {
     (void)state;
@@ -438,6 +495,8 @@ int main(void)
         cmocka_unit_test(a_static_member_finds_its_partitions_when_it_comes_back),
         cmocka_unit_test(illegal_heartbeats_change_nothing),
         cmocka_unit_test(a_pattern_takes_in_topics_that_come_later),
+        cmocka_unit_test(a_pattern_meets_each_name_once),
+        cmocka_unit_test(a_group_has_few_different_patterns),
         cmocka_unit_test(a_topic_without_partitions_holds_up_nobody),
         cmocka_unit_test(a_raised_epoch_revokes_and_assigns_anew),
         cmocka_unit_test(commits_and_fetches_are_checked_by_member_and_epoch),

@@ -10,6 +10,7 @@
 
 static int match(const char *pattern, const char *name)
 {
+    unsigned costly = 1;
     struct group_regex *re;
     char why[160] = "";
     int err = group_regex_new(span_str(pattern), &re, why, sizeof why);
@@ -19,7 +20,7 @@ static int match(const char *pattern, const char *name)
         assert_true(why[0] != '\0');
         return err;
     }
-    err = group_regex_match(re, span_str(name));
+    err = group_regex_match(re, span_str(name), &costly);
     group_regex_free(re);
     return err;
 }
@@ -145,6 +146,7 @@ static void random_patterns_are_harmless(void **state)
         struct group_regex *re;
         char why[160];
         size_t n = 0;
+        unsigned costly = 1;
 
         while (n < 12) {
             seed = seed * 6364136223846793005U + 1442695040888963407U;
@@ -153,16 +155,37 @@ static void random_patterns_are_harmless(void **state)
         char *exact = mem_strndup(pattern, n); /* its end is the end of the allocation's use */
         assert_non_null(exact);
         if (group_regex_new(span_of(exact, n), &re, why, sizeof why) == 0)
-            assert_true(group_regex_match(re, span_str("abab")) >= E_NOMEM);
+            assert_true(group_regex_match(re, span_str("abab"), &costly) >= E_NOMEM);
         group_regex_free(re);
         mem_free(exact);
     }
+}
+
+static void names_that_take_many_steps_are_counted(void **state)
+{
+    struct group_regex *re;
+    char why[160] = "";
+    unsigned costly = 2;
+
+    (void)state;
+    assert_int_equal(group_regex_new(span_str("(x|xx){0,10}y7|7"), &re, why, sizeof why), 0);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(group_regex_match(re, span_str("7"), &costly), 1);
+    assert_int_equal(costly, 2);
+    const struct span hard = span_str("xxxxxxxxxxxxxxxxxxxx77");
+    assert_int_equal(group_regex_match(re, hard, &costly), 0);
+    assert_int_equal(group_regex_match(re, hard, &costly), 0);
+    assert_int_equal(costly, 0);
+    assert_int_equal(group_regex_match(re, hard, &costly), E_LIMIT);
+    assert_int_equal(group_regex_match(re, span_str("7"), &costly), 1);
+    group_regex_free(re);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_whole_name_must_match),
+        cmocka_unit_test(names_that_take_many_steps_are_counted),
         cmocka_unit_test(what_re2_knows_is_understood),
         cmocka_unit_test(what_re2_does_not_know_is_refused),
         cmocka_unit_test(a_pattern_that_explodes_is_cut_off),
