@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from scale import LONG
-from test_avro import LAB, READERS, dump, read
+from test_avro import LAB, READERS, dump, lines, read
 
 CORPORA = os.path.join(LAB, 'avro', 'corpora')
 # valid by the suite, but beyond what an Avro type holds, by a rule of docs/avro.md
@@ -157,3 +157,35 @@ def test_valid_documents_of_the_test_suite_are_served(figures):
     for name in ('fastavro', 'java'):
         for d, got in zip(data, read(name, data), strict=True):
             assert got['ok'], (name, got['error'], d['schema'])
+
+
+def test_valid_webhooks_of_github_are_served(figures):
+    """Payloads that GitHub sends, as recorded, by the schema of their event. What the package jsonschema calls valid fits, but for times that are none."""
+    with open(os.path.join(CORPORA, 'octokit-examples', 'api.github.com', 'index.json'), encoding='utf-8') as f:
+        events = json.load(f)
+    with open(os.path.join(CORPORA, 'octokit', 'schema.json'), encoding='utf-8') as f:
+        definitions = json.load(f)['definitions']
+    asked = []
+    for e in events:
+        name = next(n for n in (e['name'] + '_event', e['name'] + '$event') if n in definitions)
+        used, todo = set(), [name]
+        while todo:
+            used.add(n := todo.pop())
+            todo += set(re.findall(r'"#/definitions/([^"]+)"', json.dumps(definitions[n]))) - used
+        asked.append({'schema': {'definitions': {n: definitions[n] for n in used}, '$ref': '#/definitions/' + name}, 'docs': e['examples']})
+    valid = lines([os.path.join(LAB, 'py', 'bin', 'python'), os.path.join(READERS, 'valid.py')], asked)
+    cases = [case(a['schema'], [d for d, ok in zip(a['docs'], v['valid'], strict=True) if ok]) for a, v in zip(asked, valid, strict=True)]
+    data, times, n = [], 0, 0
+    for c, a in zip(cases, dump(cases), strict=True):
+        assert 'error' not in a, a
+        bad = [r for r in a['records'] if 'error' in r]
+        assert all(r['reason'] == 'a time is expected (RFC 3339)' for r in bad), bad
+        times += len(bad)
+        n += len(a['records'])
+        data.append({'schema': a['value_schema'], 'data': [r['value'][10:] for r in a['records'] if 'error' not in r]})
+    for name in ('fastavro', 'java'):
+        for d, got in zip(data, read(name, data), strict=True):
+            assert got['ok'], (name, got['error'], d['schema'])
+    figures('%d events, %d payloads, %d of them valid, %d of those hold a time that is none' %
+            (len(events), sum(len(a['docs']) for a in asked), n, times))
+    assert n > 250 and times < 5
