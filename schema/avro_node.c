@@ -106,6 +106,7 @@ static void fill_record(struct av *av, struct pg_node *node, const struct sc_sha
         if ((child = av_node(av, p->shape, label, depth + 1)) == NULL)
             return;
         fields[n].absent = av_finish(av, child, p->shape, p->required, label);
+        r->absent_bytes += fields[n].absent.n;
         fields[n].node = child;
         fields[n].avro_name = names[n] = av_copy(av, p->name);
         n++;

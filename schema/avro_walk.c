@@ -17,6 +17,23 @@ struct level {
     uint32_t children, targets_n;
 };
 
+static void fill_name(struct av *av, struct pg_name *out, struct span s)
+{
+    struct span token = av_join(av, s, "\":", span_of("", 0));
+    size_t head = token.n < sizeof out->head ? token.n : sizeof out->head;
+
+    out->s = s;
+    out->token = token;
+    out->reach = token.n < sizeof out->head ? sizeof out->head : (uint32_t)token.n;
+    for (size_t k = 0; k < s.n; k++) {
+        if (s.p[k] < 0x20 || s.p[k] == '"' || s.p[k] == '\\')
+            out->reach = UINT32_MAX; /* it has to be escaped */
+    }
+    if (head > 0) /* none: out of memory */
+        memcpy(out->head, token.p, head);
+    out->mask = (uint16_t)((1u << head) - 1);
+}
+
 void av_names(struct av *av, struct pg_names *names, const struct span *list, size_t n)
 {
     struct pg_name *out = av_alloc(av, n + 1, sizeof *out);
@@ -38,18 +55,10 @@ void av_names(struct av *av, struct pg_names *names, const struct span *list, si
     names->table_mask = (uint32_t)cap - 1;
     names->guess_at = av->out->guesses_n;
     av->out->guesses_n += (uint32_t)n;
-    for (size_t i = 0; i < n; i++) {
-        struct span s = list[i];
-        uint32_t at = pg_hash(s) & names->table_mask;
-        size_t head = s.n < sizeof out[i].head ? s.n : sizeof out[i].head;
+    for (size_t i = 0; i < n && av->err == 0; i++) {
+        uint32_t at = pg_hash(list[i]) & names->table_mask;
 
-        out[i].s = s;
-        out[i].plain = true;
-        for (size_t k = 0; k < s.n; k++)
-            out[i].plain = out[i].plain && s.p[k] >= 0x20 && s.p[k] != '"' && s.p[k] != '\\';
-        if (head > 0)
-            memcpy(out[i].head, s.p, head);
-        out[i].mask = (uint16_t)((1u << head) - 1);
+        fill_name(av, &out[i], list[i]);
         while (table[at] != 0)
             at = (at + 1) & names->table_mask;
         table[at] = (uint32_t)i + 1;
@@ -174,6 +183,7 @@ static void build(struct av *av, const struct level *l, uint32_t *slots, struct 
         find_taps(av, out);
     }
     out->slot_hi = *slots;
+    out->leaf = out->sinks_n == 1 && out->below == NULL;
 }
 
 void av_walk(struct av *av, struct pg_program *pg, struct pg_output *key, size_t key_n,

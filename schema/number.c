@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "schema/digits.h"
+
 #define EXP_CLAMP  INT64_C(1000000000)
 #define MANT_BITS  52
 #define SLOW_MAX   780 /* digits that can decide a rounding, and some */
@@ -45,38 +47,6 @@ static inline bool is_digit(uint8_t c)
     return (uint8_t)(c - '0') < 10;
 }
 
-/* Eight digits at once, when there are as many. */
-static inline bool eight(const uint8_t *p, const uint8_t *end, uint64_t *m)
-{
-    uint64_t v;
-
-    if (end - p < 8)
-        return false;
-    memcpy(&v, p, 8);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    v = __builtin_bswap64(v);
-#endif
-    if ((((v + UINT64_C(0x4646464646464646)) | (v - UINT64_C(0x3030303030303030))) &
-         UINT64_C(0x8080808080808080)) != 0)
-        return false;
-    v -= UINT64_C(0x3030303030303030);
-    v = v * 10 + (v >> 8);
-    v = ((v & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x000f424000000064) +
-         ((v >> 16) & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x0000271000000001)) >>
-        32;
-    *m = *m * 100000000 + v;
-    return true;
-}
-
-static inline const uint8_t *take_digits(const uint8_t *p, const uint8_t *end, uint64_t *m)
-{
-    while (eight(p, end, m))
-        p += 8;
-    for (; p < end && is_digit(*p); p++)
-        *m = *m * 10 + (uint64_t)(*p - '0');
-    return p;
-}
-
 /* p behind the e; NULL without a digit. */
 static const uint8_t *take_exponent(const uint8_t *p, const uint8_t *end, int64_t *exp)
 {
@@ -105,9 +75,8 @@ const uint8_t *sc_num_scan(const uint8_t *p, const uint8_t *end, struct sc_num *
     first = p;
     if (p < end && *p == '0') {
         p++; /* a digit behind it belongs to no number: the caller refuses it */
-    } else { /* one by one: most are short */
-        for (; p < end && is_digit(*p); p++)
-            m = m * 10 + (uint64_t)(*p - '0');
+    } else {
+        p = dg_take(p, end, &m);
     }
     if (p == first)
         return NULL;
@@ -115,7 +84,7 @@ const uint8_t *sc_num_scan(const uint8_t *p, const uint8_t *end, struct sc_num *
     out->plain = true;
     if (p < end && *p == '.') {
         dot = ++p;
-        p = take_digits(p, end, &m);
+        p = dg_take(p, end, &m);
         if (p == dot)
             return NULL;
         exp = -(int64_t)(p - dot);
@@ -382,11 +351,11 @@ int sc_num_parse_text(struct span text, double *out)
                          n.negative && !nan);
         return 0;
     }
-    dot = take_digits(p, end, &n.mant);
+    dot = dg_take(p, end, &n.mant);
     n.digits = (size_t)(dot - p);
     p = dot;
     if (p < end && *p == '.') {
-        p = take_digits(p + 1, end, &n.mant);
+        p = dg_take(p + 1, end, &n.mant);
         n.exp = -(int64_t)(p - dot - 1);
         n.digits += (size_t)(p - dot - 1);
     }

@@ -38,15 +38,16 @@ enum pg_op {
 
 /* Names that are looked up while an object is walked. */
 struct pg_name {
-    uint8_t head[16]; /* the name's first bytes, 0 behind it */
-    uint16_t mask;    /* bits of head that count */
-    bool plain;       /* as JSON it is spelled as it is: no escape is needed */
     struct span s;
+    struct span token; /* as JSON nearly always spells it: name, quote, colon */
+    uint8_t head[16];  /* the token's first bytes, 0 behind it */
+    uint32_t reach;    /* bytes to read for a look at it; UINT32_MAX: it is never spelled so */
+    uint16_t mask;     /* bits of head that count */
 };
 struct pg_names {
     uint32_t n;
     uint32_t table_mask; /* table has a power of two entries */
-    uint32_t guess_at;   /* first of n guesses of the scratch: at the i-th member stood this name */
+    uint32_t guess_at; /* first of n guesses of the scratch, each below n: the i-th member's name */
     const struct pg_name *names;
     const uint32_t *table; /* index + 1, 0: free */
 };
@@ -73,6 +74,7 @@ struct pg_record {
     struct pg_names names; /* by index as the fields */
     const struct pg_field *fields;
     const struct pg_node *extra; /* values of the map behind the fields; NULL: there is no map */
+    size_t absent_bytes;         /* of all fields' absent */
 };
 
 struct pg_sink {
@@ -84,6 +86,7 @@ struct pg_entry {
     uint32_t sinks_n;
     const struct pg_sink *sinks;
     const struct pg_walk *below; /* NULL: nothing below is selected */
+    bool leaf;                   /* one sink, nothing below */
     /* With one sink that is a record, whose fields hold all names of below: index + 1 of the entry
      * below, by field; 0: none. The values are then found while the record is made. NULL: no such
      * luck, and the object is walked once more. */

@@ -19,6 +19,12 @@ struct tc_piece {
 };
 #define TC_MISFIT UINT32_MAX
 
+/* Does it say where bytes are? One look: 0 and TC_MISFIT are neighbours. */
+static inline bool tc_piece_is_set(const struct tc_piece *piece)
+{
+    return piece->len + 1 > 1;
+}
+
 struct tc {
     const uint8_t *doc, *end;
     uint8_t *o, *o_base, *o_end; /* output: next byte, first byte, hard end */
@@ -88,7 +94,8 @@ static inline void tc_copy(uint8_t *to, const uint8_t *from, size_t n)
         memcpy(to, from, n);
         return;
     }
-    for (size_t i = 0; i < n; i += 16)
+    memcpy(to, from, 16);
+    for (size_t i = 16; i < n; i += 16)
         memcpy(to + i, from + i, 16);
 }
 
@@ -124,46 +131,36 @@ static inline const uint8_t *tc_open(struct tc *t, const uint8_t *p, uint8_t clo
 }
 
 /* p behind a value; on the next key or element, or on the closing bracket. */
+const uint8_t *tc_next_slow(struct tc *t, const uint8_t *p, uint8_t close);
+
 static inline const uint8_t *tc_next(struct tc *t, const uint8_t *p, uint8_t close)
 {
-    p = js_ws(p, t->end);
-    if (p == t->end)
-        return tc_fail(t, E_SYNTAX, p, "input ends inside an object or array");
-    if (*p == close)
-        return p;
-    if (*p != ',')
-        return tc_fail(t, E_SYNTAX, p, "a comma or a closing bracket is expected");
-    p = js_ws(p + 1, t->end);
-    if (p == t->end || *p == close || (close == '}' && *p != '"'))
-        return tc_fail(t, E_SYNTAX, p, close == '}' ? "a key is expected" : "a value is expected");
-    return p;
+    if (t->end - p >= 2) { /* without white space, as nearly always */
+        if (*p == close)
+            return p;
+        if (*p == ',' && (close == '}' ? p[1] == '"' : p[1] > ' ' && p[1] != close))
+            return p + 1;
+    }
+    return tc_next_slow(t, p, close);
 }
 
 /* p behind a key; on the value. */
-static inline const uint8_t *tc_colon(struct tc *t, const uint8_t *p)
-{
-    p = js_ws(p, t->end);
-    if (p == t->end || *p != ':')
-        return tc_fail(t, E_SYNTAX, p, "a colon is expected");
-    p = js_ws(p + 1, t->end);
-    if (p == t->end)
-        return tc_fail(t, E_SYNTAX, p, "input ends where a value is expected");
-    return p;
-}
+const uint8_t *tc_colon(struct tc *t, const uint8_t *p);
 
 #define TC_UNKNOWN UINT32_MAX
 
 /* p on a key's opening quote, the ordinal-th of its object. *index: which of names, TC_UNKNOWN:
- * none. The byte behind the key. */
-const uint8_t *tc_key_slow(struct tc *t, const struct pg_names *names, size_t ordinal,
-                           const uint8_t *p, uint32_t *index);
+ * none. On the value. */
+const uint8_t *tc_member_slow(struct tc *t, const struct pg_names *names, size_t ordinal,
+                              const uint8_t *p, uint32_t *index);
 
-static inline bool tc_name_at(const struct tc *t, const struct pg_name *nm, const uint8_t *q)
+/* Does the token of nm stand at q, and a value without white space behind it? */
+static inline bool tc_token_at(const struct tc *t, const struct pg_name *nm, const uint8_t *q)
 {
-    size_t n = nm->s.n;
+    size_t n = nm->token.n;
 
-    if ((size_t)(t->end - q) <= (n > 16 ? n : 16))
-        return (size_t)(t->end - q) > n && q[n] == '"' && memcmp(q, nm->s.p, n) == 0;
+    if ((size_t)(t->end - q) <= nm->reach)
+        return false;
 #if defined(__SSE2__)
     {
         __m128i a = _mm_loadu_si128((const __m128i *)(const void *)q);
@@ -173,25 +170,24 @@ static inline bool tc_name_at(const struct tc *t, const struct pg_name *nm, cons
         if ((same & nm->mask) != nm->mask)
             return false;
     }
-    return q[n] == '"' && (n <= 16 || memcmp(q + 16, nm->s.p + 16, n - 16) == 0);
+    return q[n] > ' ' && (n <= 16 || memcmp(q + 16, nm->token.p + 16, n - 16) == 0);
 #else
-    return q[n] == '"' && memcmp(q, nm->s.p, n) == 0;
+    return q[n] > ' ' && memcmp(q, nm->token.p, n) == 0;
 #endif
 }
 
-static inline const uint8_t *tc_key(struct tc *t, const struct pg_names *names, size_t ordinal,
-                                    const uint8_t *p, uint32_t *index)
+static inline const uint8_t *tc_member(struct tc *t, const struct pg_names *names, size_t ordinal,
+                                       const uint8_t *p, uint32_t *index)
 {
     if (ordinal < names->n && t->guesses != NULL) {
         uint32_t guess = t->guesses[names->guess_at + ordinal];
 
-        if (guess < names->n && names->names[guess].plain &&
-            tc_name_at(t, &names->names[guess], p + 1)) {
+        if (tc_token_at(t, &names->names[guess], p + 1)) {
             *index = guess;
-            return p + 2 + names->names[guess].s.n;
+            return p + 1 + names->names[guess].token.n;
         }
     }
-    return tc_key_slow(t, names, ordinal, p, index);
+    return tc_member_slow(t, names, ordinal, p, index);
 }
 
 /* The text of the string at p, unescaped; lives until the next text. The byte behind it. */
@@ -202,8 +198,26 @@ const uint8_t *tc_skip(struct tc *t, const uint8_t *p);
 const uint8_t *tc_string(struct tc *t, const uint8_t *p);
 /* Writes a value as JSON text without white space, with its length in front. */
 const uint8_t *tc_raw(struct tc *t, const uint8_t *p);
+
+/* How each kind of value is written, by enum pg_op. */
+typedef const uint8_t *tc_put_fn(struct tc *t, const struct pg_node *node, const uint8_t *p);
+extern tc_put_fn *const tc_puts[];
+/* A null with its branch; room for a byte is there. */
+const uint8_t *tc_null(struct tc *t, const struct pg_node *node, const uint8_t *p);
+
 /* Writes any value. */
-const uint8_t *tc_value(struct tc *t, const struct pg_node *node, const uint8_t *p);
+static inline const uint8_t *tc_value(struct tc *t, const struct pg_node *node, const uint8_t *p)
+{
+    if (node->nullable && node->op != PG_PUBLISHED) {
+        if (!tc_room(t, 1))
+            return NULL;
+        if (*p == 'n')
+            return tc_null(t, node, p);
+        *t->o++ = (uint8_t)(node->value_branch << 1);
+    }
+    return tc_puts[node->op](t, node, p);
+}
+
 /* What tc_piece_of does after a failure. */
 const uint8_t *tc_piece_failed(struct tc *t, const uint8_t *p, size_t at, size_t pieces_n,
                                uint32_t *piece_at, uint32_t *piece_len);

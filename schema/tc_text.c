@@ -16,6 +16,34 @@ const uint8_t *tc_fail(struct tc *t, int err, const uint8_t *at, const char *rea
     return NULL;
 }
 
+/* --- structure --- */
+
+const uint8_t *tc_next_slow(struct tc *t, const uint8_t *p, uint8_t close)
+{
+    p = js_ws(p, t->end);
+    if (p == t->end)
+        return tc_fail(t, E_SYNTAX, p, "input ends inside an object or array");
+    if (*p == close)
+        return p;
+    if (*p != ',')
+        return tc_fail(t, E_SYNTAX, p, "a comma or a closing bracket is expected");
+    p = js_ws(p + 1, t->end);
+    if (p == t->end || *p == close || (close == '}' && *p != '"'))
+        return tc_fail(t, E_SYNTAX, p, close == '}' ? "a key is expected" : "a value is expected");
+    return p;
+}
+
+const uint8_t *tc_colon(struct tc *t, const uint8_t *p)
+{
+    p = js_ws(p, t->end);
+    if (p == t->end || *p != ':')
+        return tc_fail(t, E_SYNTAX, p, "a colon is expected");
+    p = js_ws(p + 1, t->end);
+    if (p == t->end)
+        return tc_fail(t, E_SYNTAX, p, "input ends where a value is expected");
+    return p;
+}
+
 /* --- buffers --- */
 
 bool tc_grow(struct tc *t, size_t n)
@@ -229,8 +257,8 @@ const uint8_t *tc_text(struct tc *t, const uint8_t *p, struct span *out)
     return q + 1;
 }
 
-const uint8_t *tc_key_slow(struct tc *t, const struct pg_names *names, size_t ordinal,
-                           const uint8_t *p, uint32_t *index)
+const uint8_t *tc_member_slow(struct tc *t, const struct pg_names *names, size_t ordinal,
+                              const uint8_t *p, uint32_t *index)
 {
     struct span key;
     uint32_t i;
@@ -239,7 +267,7 @@ const uint8_t *tc_key_slow(struct tc *t, const struct pg_names *names, size_t or
         return NULL;
     *index = TC_UNKNOWN;
     if (names->n == 0)
-        return p;
+        return tc_colon(t, p);
     for (i = pg_hash(key) & names->table_mask; names->table[i] != 0;
          i = (i + 1) & names->table_mask) {
         if (span_eq(names->names[names->table[i] - 1].s, key)) {
@@ -247,10 +275,9 @@ const uint8_t *tc_key_slow(struct tc *t, const struct pg_names *names, size_t or
             break;
         }
     }
-    if (ordinal < names->n && t->guesses != NULL)
-        t->guesses[names->guess_at + ordinal] =
-            (uint16_t)(*index == TC_UNKNOWN ? UINT16_MAX : *index);
-    return p;
+    if (ordinal < names->n && t->guesses != NULL && *index != TC_UNKNOWN)
+        t->guesses[names->guess_at + ordinal] = (uint16_t)*index;
+    return tc_colon(t, p);
 }
 
 /* --- raw values --- */

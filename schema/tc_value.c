@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "schema/digits.h"
 #include "schema/number.h"
 #include "schema/tc_int.h"
 #include "schema/text.h"
@@ -37,10 +38,11 @@ static const uint8_t *wrong(struct tc *t, const uint8_t *p, const char *reason)
 
 /* --- scalars --- */
 
-static const uint8_t *put_bool(struct tc *t, const uint8_t *p)
+static const uint8_t *put_bool(struct tc *t, const struct pg_node *node, const uint8_t *p)
 {
     const uint8_t *q;
 
+    (void)node;
     if (*p != 't' && *p != 'f')
         return wrong(t, p, "a boolean is expected");
     q = *p == 't' ? word(t, p, "true", 4) : word(t, p, "false", 5);
@@ -51,31 +53,33 @@ static const uint8_t *put_bool(struct tc *t, const uint8_t *p)
 }
 
 /* An integer of up to 18 digits without ornaments, as nearly all are. NULL: look closer. */
-static const uint8_t *plain_long(const uint8_t *p, const uint8_t *end, int64_t *out)
+static inline const uint8_t *plain_long(const uint8_t *p, const uint8_t *end, int64_t *out)
 {
     bool negative = *p == '-';
     const uint8_t *first = p + negative;
-    int64_t v = 0;
+    uint64_t v = 0;
 
-    for (p = first; p < end && (uint8_t)(*p - '0') < 10; p++) {
-        if (p - first == 18)
-            return NULL;
-        v = v * 10 + (*p - '0');
+    if (end - first >= 2 && (uint8_t)(first[0] - '0') < 10 && (uint8_t)(first[1] - '0') >= 10) {
+        v = (uint8_t)(first[0] - '0'); /* one digit: so frequent that it is worth a guess */
+        p = first + 1;
+    } else {
+        p = dg_take(first, end, &v);
     }
-    if (p == first || p == end || *p == '.' || (*p | 0x20) == 'e' ||
+    if (p == first || p - first > 18 || p == end || *p == '.' || (*p | 0x20) == 'e' ||
         (*first == '0' && p - first > 1))
         return NULL;
-    *out = negative ? -v : v;
+    *out = negative ? -(int64_t)v : (int64_t)v;
     return p;
 }
 
-static const uint8_t *put_long(struct tc *t, const uint8_t *p)
+static const uint8_t *put_long(struct tc *t, const struct pg_node *node, const uint8_t *p)
 {
     struct sc_num n;
     const uint8_t *q;
     int64_t v;
     int err;
 
+    (void)node;
     if ((q = plain_long(p, t->end, &v)) != NULL) {
         if (!tc_room(t, 10))
             return NULL;
@@ -100,17 +104,20 @@ static const uint8_t *put_double_of(struct tc *t, double d, const uint8_t *q)
     if (!tc_room(t, 8))
         return NULL;
     memcpy(&bits, &d, 8);
-    for (unsigned i = 0; i < 8; i++)
-        t->o[i] = (uint8_t)(bits >> 8 * i);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    bits = __builtin_bswap64(bits);
+#endif
+    memcpy(t->o, &bits, 8);
     t->o += 8;
     return q;
 }
 
-static const uint8_t *put_double(struct tc *t, const uint8_t *p)
+static const uint8_t *put_double(struct tc *t, const struct pg_node *node, const uint8_t *p)
 {
     struct sc_num n;
     const uint8_t *q;
 
+    (void)node;
     if (!is_number(*p))
         return wrong(t, p, "a number is expected");
     if ((q = scan(t, p, &n)) == NULL)
@@ -118,14 +125,15 @@ static const uint8_t *put_double(struct tc *t, const uint8_t *p)
     return put_double_of(t, sc_num_double(&n), q);
 }
 
-static const uint8_t *put_number_text(struct tc *t, const uint8_t *p)
+static const uint8_t *put_number_text(struct tc *t, const struct pg_node *node, const uint8_t *p)
 {
     struct span text;
     const uint8_t *q;
     double d;
 
     if (*p != '"')
-        return is_number(*p) ? put_double(t, p) : wrong(t, p, "a number or its text is expected");
+        return is_number(*p) ? put_double(t, node, p)
+                             : wrong(t, p, "a number or its text is expected");
     if ((q = tc_text(t, p, &text)) == NULL)
         return NULL;
     if (sc_num_parse_text(text, &d) < 0)
@@ -133,7 +141,7 @@ static const uint8_t *put_number_text(struct tc *t, const uint8_t *p)
     return put_double_of(t, d, q);
 }
 
-static const uint8_t *put_text_number(struct tc *t, const uint8_t *p)
+static const uint8_t *put_text_number(struct tc *t, const struct pg_node *node, const uint8_t *p)
 {
     struct sc_num n;
     const uint8_t *q;
@@ -141,6 +149,7 @@ static const uint8_t *put_text_number(struct tc *t, const uint8_t *p)
     size_t len;
     int err;
 
+    (void)node;
     if (*p == '"')
         return tc_string(t, p);
     if (!is_number(*p))
@@ -157,7 +166,7 @@ static const uint8_t *put_text_number(struct tc *t, const uint8_t *p)
     return q;
 }
 
-static const uint8_t *put_formatted(struct tc *t, enum pg_op op, const uint8_t *p)
+static const uint8_t *put_formatted(struct tc *t, const struct pg_node *node, const uint8_t *p)
 {
     static const char *const reasons[] = {
         [PG_DATE] = "a date is expected (YYYY-MM-DD)",
@@ -165,6 +174,7 @@ static const uint8_t *put_formatted(struct tc *t, enum pg_op op, const uint8_t *
         [PG_UUID] = "a UUID is expected",
         [PG_DURATION] = "a duration is expected (ISO 8601)",
     };
+    enum pg_op op = node->op;
     uint32_t parts[3];
     struct span text;
     const uint8_t *q;
@@ -365,37 +375,32 @@ static const uint8_t *missing(struct tc *t, const struct record *r, size_t i, co
 /* Copies the pieces behind the output, in order, then down over them. */
 static bool gather(struct tc *t, const struct record *r, const uint8_t *p)
 {
-    const struct tc_piece *pieces = t->pieces + r->pieces;
-    size_t total = 0, fields = r->def->names.n, extras = t->pieces_n - r->pieces - fields;
+    const struct tc_piece *piece = t->pieces + r->pieces, *top = t->pieces + t->pieces_n;
+    size_t written = (size_t)(t->o - t->o_base) - r->start, total;
     uint8_t *to, *begin;
 
-    for (size_t i = 0; i < fields; i++) {
-        if (pieces[i].len == 0 ? r->def->fields[i].absent.p == NULL : pieces[i].len == TC_MISFIT) {
+    /* each byte is copied at most once; the map has a count and an end besides */
+    if (!tc_room(t, written + r->def->absent_bytes + 48))
+        return false;
+    begin = to = t->o + 16; /* apart, so that copies in steps of 16 never overlap */
+    for (size_t i = 0; i < r->def->names.n; i++, piece++) {
+        struct span s = r->def->fields[i].absent;
+
+        if (tc_piece_is_set(piece)) {
+            s = span_of(t->o_base + piece->at, piece->len - 1);
+        } else if (piece->len != 0 || s.p == NULL) {
             (void)missing(t, r, i, p);
             return false;
         }
-        total += pieces[i].len == 0 ? r->def->fields[i].absent.n : pieces[i].len - 1;
-    }
-    for (size_t i = 0; i < extras; i++)
-        total += pieces[fields + i].len - 1;
-    if (!tc_room(t, total + 48))
-        return false;
-    begin = to = t->o + 16; /* apart, so that copies in steps of 16 never overlap */
-    for (size_t i = 0; i < fields; i++) {
-        struct span absent = r->def->fields[i].absent;
-        size_t n = pieces[i].len == 0 ? absent.n : pieces[i].len - 1;
-
-        tc_copy(to, pieces[i].len == 0 ? absent.p : t->o_base + pieces[i].at, n);
-        to += n;
+        tc_copy(to, s.p, s.n);
+        to += s.n;
     }
     if (r->def->extra != NULL) {
-        if (extras > 0)
+        if (r->extras > 0)
             to = tc_long(to, (int64_t)r->extras);
-        for (size_t i = 0; i < extras; i++) {
-            size_t n = pieces[fields + i].len - 1;
-
-            tc_copy(to, t->o_base + pieces[fields + i].at, n);
-            to += n;
+        for (; piece < top; piece++) {
+            tc_copy(to, t->o_base + piece->at, piece->len - 1);
+            to += piece->len - 1;
         }
         *to++ = 0;
     }
@@ -429,15 +434,10 @@ static const uint8_t *put_field(struct tc *t, struct record *r, size_t ordinal, 
     const uint8_t *key = p;
     uint32_t i, at, len;
 
-    if ((p = tc_key(t, &r->def->names, ordinal, p, &i)) == NULL)
+    if ((p = tc_member(t, &r->def->names, ordinal, p, &i)) == NULL)
         return NULL;
-    if (i == TC_UNKNOWN) {
-        if (r->def->extra != NULL)
-            return put_extra(t, r, key, trace);
-        return (p = tc_colon(t, p)) == NULL ? NULL : tc_skip(t, p);
-    }
-    if ((p = tc_colon(t, p)) == NULL)
-        return NULL;
+    if (i == TC_UNKNOWN)
+        return r->def->extra != NULL ? put_extra(t, r, key, trace) : tc_skip(t, p);
     if (r->taps != NULL && r->taps[i] != 0)
         t->tapped[r->taps[i] - 1] = p;
     if ((p = tc_piece_of(t, r->def->fields[i].node, p, &at, &len)) == NULL)
@@ -487,50 +487,48 @@ static const uint8_t *put_record(struct tc *t, const struct pg_node *node, const
 
 /* --- any value --- */
 
-const uint8_t *tc_value(struct tc *t, const struct pg_node *node, const uint8_t *p)
+static const uint8_t *put_null(struct tc *t, const struct pg_node *node, const uint8_t *p)
 {
-    if (node->nullable && node->op != PG_PUBLISHED) {
-        if (!tc_room(t, 1))
-            return NULL;
-        if (*p == 'n') {
-            *t->o++ = (uint8_t)(node->null_branch << 1);
-            return word(t, p, "null", 4);
-        }
-        *t->o++ = (uint8_t)(node->value_branch << 1);
-    }
-    switch (node->op) {
-    case PG_NULL:
-        return *p == 'n' ? word(t, p, "null", 4) : wrong(t, p, "null is expected");
-    case PG_BOOL:
-        return put_bool(t, p);
-    case PG_LONG:
-        return put_long(t, p);
-    case PG_DOUBLE:
-        return put_double(t, p);
-    case PG_STRING:
-        return *p == '"' ? tc_string(t, p) : wrong(t, p, "a string is expected");
-    case PG_TEXT_NUMBER:
-        return put_text_number(t, p);
-    case PG_NUMBER_TEXT:
-        return put_number_text(t, p);
-    case PG_DATE:
-    case PG_TIME:
-    case PG_UUID:
-    case PG_DURATION:
-        return put_formatted(t, node->op, p);
-    case PG_ARRAY:
-        return put_array(t, node, p);
-    case PG_MAP:
-        return put_map(t, node, p);
-    case PG_RECORD:
-        return put_record(t, node, p);
-    case PG_PUBLISHED:
-    case PG_DELETED:
-        return put_meta(t, node, p);
-    case PG_RAW:
-    default:
-        return tc_raw(t, p);
-    }
+    (void)node;
+    return *p == 'n' ? word(t, p, "null", 4) : wrong(t, p, "null is expected");
+}
+
+static const uint8_t *put_string(struct tc *t, const struct pg_node *node, const uint8_t *p)
+{
+    (void)node;
+    return *p == '"' ? tc_string(t, p) : wrong(t, p, "a string is expected");
+}
+
+static const uint8_t *put_raw(struct tc *t, const struct pg_node *node, const uint8_t *p)
+{
+    (void)node;
+    return tc_raw(t, p);
+}
+
+tc_put_fn *const tc_puts[] = {
+    [PG_NULL] = put_null,
+    [PG_BOOL] = put_bool,
+    [PG_LONG] = put_long,
+    [PG_DOUBLE] = put_double,
+    [PG_STRING] = put_string,
+    [PG_TEXT_NUMBER] = put_text_number,
+    [PG_NUMBER_TEXT] = put_number_text,
+    [PG_DATE] = put_formatted,
+    [PG_TIME] = put_formatted,
+    [PG_UUID] = put_formatted,
+    [PG_DURATION] = put_formatted,
+    [PG_ARRAY] = put_array,
+    [PG_MAP] = put_map,
+    [PG_RECORD] = put_record,
+    [PG_RAW] = put_raw,
+    [PG_PUBLISHED] = put_meta,
+    [PG_DELETED] = put_meta,
+};
+
+const uint8_t *tc_null(struct tc *t, const struct pg_node *node, const uint8_t *p)
+{
+    *t->o++ = (uint8_t)(node->null_branch << 1);
+    return word(t, p, "null", 4);
 }
 
 const uint8_t *tc_piece_failed(struct tc *t, const uint8_t *p, size_t at, size_t pieces_n,

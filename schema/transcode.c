@@ -99,6 +99,18 @@ static const uint8_t *walk_entry(struct tc *t, const struct pg_entry *e, const u
     return q != NULL ? q : tc_skip(t, p);
 }
 
+/* The usual entry: one sink, nothing below. */
+static inline const uint8_t *walk_leaf(struct tc *t, const struct pg_sink *sink, const uint8_t *p)
+{
+    uint32_t at, len;
+
+    if ((p = tc_piece_of(t, sink->node, p, &at, &len)) != NULL) {
+        t->pieces[sink->slot].at = at;
+        t->pieces[sink->slot].len = len;
+    }
+    return p;
+}
+
 static const uint8_t *walk_object(struct tc *t, const struct pg_walk *walk, const uint8_t *p)
 {
     size_t ordinal = 0;
@@ -108,9 +120,14 @@ static const uint8_t *walk_object(struct tc *t, const struct pg_walk *walk, cons
     while (*p != '}') {
         uint32_t i;
 
-        if ((p = tc_key(t, &walk->names, ordinal++, p, &i)) == NULL || (p = tc_colon(t, p)) == NULL)
+        if ((p = tc_member(t, &walk->names, ordinal++, p, &i)) == NULL)
             return NULL;
-        p = i == TC_UNKNOWN ? tc_skip(t, p) : walk_entry(t, &walk->entries[i], p);
+        if (i == TC_UNKNOWN)
+            p = tc_skip(t, p);
+        else if (walk->entries[i].leaf)
+            p = walk_leaf(t, walk->entries[i].sinks, p);
+        else
+            p = walk_entry(t, &walk->entries[i], p);
         if (p == NULL || (p = tc_next(t, p, '}')) == NULL)
             return NULL;
     }
@@ -186,7 +203,7 @@ static bool begin(struct sc_scratch *s, const struct sc_avro *a, const struct pg
             t->guesses_cap = n;
         }
         if (n > 0)
-            memset(t->guesses, 0xff, n * sizeof *t->guesses);
+            memset(t->guesses, 0, n * sizeof *t->guesses);
         s->serial = a->serial;
     }
     return true;
@@ -210,8 +227,12 @@ static bool measure(struct tc *t, const struct pg_output *out, size_t n, size_t 
     for (size_t i = 0; i < n; i++) {
         const struct tc_piece *piece = &t->pieces[out[i].slot];
 
-        if (piece->len == 0 ? out[i].absent.p != NULL : piece->len != TC_MISFIT) {
-            *bytes += piece->len == 0 ? out[i].absent.n : piece->len - 1;
+        if (tc_piece_is_set(piece)) {
+            *bytes += piece->len - 1;
+            continue;
+        }
+        if (piece->len == 0 && out[i].absent.p != NULL) {
+            *bytes += out[i].absent.n;
             continue;
         }
         (void)snprintf(t->path, sizeof t->path, "%.*s",
@@ -241,10 +262,12 @@ static uint8_t *put(const struct tc *t, const struct pg_output *out, size_t n, u
     to += SC_FRAME_BYTES;
     for (size_t i = 0; i < n; i++) {
         const struct tc_piece *piece = &t->pieces[out[i].slot];
-        size_t len = piece->len == 0 ? out[i].absent.n : piece->len - 1;
+        struct span s = out[i].absent;
 
-        tc_copy(to, piece->len == 0 ? out[i].absent.p : t->o_base + piece->at, len);
-        to += len;
+        if (piece->len != 0)
+            s = span_of(t->o_base + piece->at, piece->len - 1);
+        tc_copy(to, s.p, s.n);
+        to += s.n;
     }
     return to;
 }

@@ -6,7 +6,7 @@ out=${1:-$(mktemp -d)}
 cd "$out"
 [ -s small.ndjson ] || python3 "$root/tests/bench/gen_docs.py" 16
 "${CC:-gcc}" -std=c17 -D_GNU_SOURCE -O2 -g -I"$root" "$root"/schema/*.c \
-  "$root"/base/{arena,assert,blob,err,hash,mem,num,span,writer}.c "$root/tests/bench/avro_bench.c" \
+  "$root"/base/{arena,assert,blob,err,hash,mem,num,span,utf8,writer}.c "$root/tests/bench/avro_bench.c" \
   -o avro_bench -lavro -ljansson
 taskset -c "${CORE:-0}" ./avro_bench small.ndjson big.ndjson | tee result.txt
 if [ "${SLUICE_BENCH_STRICT:-0}" = 1 ]; then

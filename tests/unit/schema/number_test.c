@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "schema/digits.h"
 #include "schema/number.h"
 #include "schema/text.h"
 
@@ -162,10 +163,35 @@ static void texts_are_read_as_numbers_more_leniently(void **state)
         assert_int_equal(sc_num_parse_text(span_str(bad[i]), &d), E_SYNTAX);
 }
 
+/* Each length, each byte that may follow, and with less than eight bytes left. */
+static void runs_of_digits_are_taken_whole(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n <= 19; n++) {
+        for (unsigned next = 0; next < 256; next++) {
+            uint8_t text[32];
+            uint64_t want = 0, got = 0;
+
+            if (next >= '0' && next <= '9')
+                continue;
+            for (size_t i = 0; i < n; i++) {
+                text[i] = (uint8_t)('0' + rnd() % 10);
+                want = want * 10 + (uint64_t)(text[i] - '0');
+            }
+            memset(text + n, (int)next, sizeof text - n);
+            for (size_t size = n; size < sizeof text; size++, got = 0) {
+                assert_ptr_equal(dg_take(text, text + size, &got), text + n);
+                assert_true(got == want);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(doubles_are_the_nearest),
+        cmocka_unit_test(runs_of_digits_are_taken_whole),
         cmocka_unit_test(long_numbers_are_the_nearest_to_the_last_digit),
         cmocka_unit_test(dates_follow_the_calendar),
         cmocka_unit_test(times_have_offsets_and_fractions),
