@@ -8,8 +8,8 @@
 #include "journal_client/gazette/append.h"
 
 #define CHUNK_BYTES (256u << 10)
-#define WAIT_MS     30000 /* a part that found no broker for so long fails */
-#define APPEND_MS   60000
+#define WAIT_MS     45000 /* a part that found no broker for so long fails: a lease and more */
+#define APPEND_MS   15000 /* of a call, and 1 ms for each KiB: a primary waits for a dead replica */
 
 static void call_append(struct gz_txn *t, int64_t offset);
 
@@ -272,6 +272,7 @@ static void call_append(struct gz_txn *t, int64_t offset)
     Gz__AppendRequest rq;
     gz__append_request__init(&rq);
     struct registers registers;
+    int64_t limit_ms = APPEND_MS + (int64_t)gz_part_of(t)->bytes->len / 1024;
     struct blob *b;
     int err = E_NOMEM;
 
@@ -287,7 +288,7 @@ static void call_append(struct gz_txn *t, int64_t offset)
     t->begun = t->closed = false;
     t->commit_begin = t->commit_end = 0;
     if ((b = gz_pack(&rq.base)) != NULL &&
-        (err = gz_pool_call(t->s->pool, j->primary, "Append", APPEND_MS, &cb, &t->call)) == 0) {
+        (err = gz_pool_call(t->s->pool, j->primary, "Append", limit_ms, &cb, &t->call)) == 0) {
         t->begun = true;
         if ((err = gz_call_send(t->call, blob_span(b), span_of(NULL, 0))) < 0) {
             gz_call_cancel(t->call);

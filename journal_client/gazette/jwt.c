@@ -37,11 +37,13 @@ int gz_jwt_key(const char *list, uint8_t **out, size_t *n)
         }
         if (len % 4 != 0 || len > 4096)
             return E_SYNTAX;
+        size_t pad = (size_t)(p[len - 1] == '=') + (size_t)(p[len - 2] == '=');
+        if (memchr(p, '=', len - pad) != NULL)
+            return E_SYNTAX;
         uint8_t *key = mem_alloc(len);
         if (key == NULL)
             return E_NOMEM;
         int got = EVP_DecodeBlock(key, (const unsigned char *)p, (int)len);
-        size_t pad = (size_t)(p[len - 1] == '=') + (size_t)(p[len - 2] == '=');
         if (got < 0 || (size_t)got <= pad) {
             mem_free(key);
             return E_SYNTAX;

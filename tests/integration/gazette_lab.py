@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -84,17 +85,17 @@ class Cluster:
     def signal(self, what, sig):
         os.kill(self.pid(what), sig)
 
+    def gone(self, what):
+        """Its process has ended (one that nobody has waited for counts)."""
+        try:
+            return Path('/proc/%d/stat' % self.pid(what)).read_text().rsplit(') ', 1)[1][0] in 'ZX'
+        except OSError:
+            return True
+
     def kill(self, what):
-        pid = self.pid(what)
-        os.kill(pid, signal.SIGKILL)
+        os.kill(self.pid(what), signal.SIGKILL)
         end = time.monotonic() + 10
-        while time.monotonic() < end:
-            try:
-                if Path('/proc/%d/stat' % pid).read_text().rsplit(') ', 1)[1][0] == 'Z':
-                    return
-                os.kill(pid, 0)
-            except (OSError, IndexError):
-                return
+        while not self.gone(what) and time.monotonic() < end:
             time.sleep(0.02)
 
     def cpu(self, what):
@@ -118,6 +119,15 @@ class Cluster:
                            stderr=subprocess.PIPE, timeout=60)
         assert not check or p.returncode == 0, 'gazctl %s: %s' % (' '.join(args), p.stderr[-600:].decode(errors='replace'))
         return p.stdout
+
+    def append(self, journal, content):
+        """One append by the broker's HTTP gateway, wherever the head is; b'' or what the broker says against it."""
+        rq = urllib.request.Request('http://127.0.0.1:%d/%s' % (self.port, journal), content, method='PUT')
+        try:
+            with urllib.request.urlopen(rq, timeout=60):
+                return b''
+        except urllib.error.HTTPError as e:
+            return e.read()
 
     def get(self, journal, offset=0):
         """Bytes of a journal through the broker's HTTP gateway, to its head."""
