@@ -47,11 +47,13 @@ static int refuse(struct route *r, int code, const char *text)
 
 int route_not_found(struct route *r)
 {
+    r->unknown = true;
     return refuse(r, 404, "HTTP 404 Not Found");
 }
 
 static int no_method(struct route *r)
 {
+    r->unknown = true;
     return refuse(r, 405, "HTTP 405 Method Not Allowed");
 }
 
@@ -303,35 +305,63 @@ static int root(struct route *r)
     return 200;
 }
 
+static int route(struct route *r)
+{
+    char config[64];
+
+    if (r->t.n == 0)
+        return root(r);
+    if (is(r, 0, "subjects") && r->t.n > 1)
+        return subject(r);
+    if (is(r, 0, "subjects"))
+        return reads(r) ? route_subjects(r) : no_method(r);
+    if (is(r, 0, "schemas"))
+        return schemas(r);
+    (void)snprintf(config, sizeof config, "{\"compatibilityLevel\":\"%s\"}",
+                   registry_level_name(r->ask->level));
+    if (is(r, 0, "config"))
+        return setting(r, config, CODE_CONFIG,
+                       "Subject '%s' does not have subject-level compatibility configured");
+    if (is(r, 0, "mode"))
+        return setting(r, "{\"mode\":\"READONLY\"}", CODE_MODE,
+                       "Subject '%s' does not have subject-level mode configured");
+    if (is(r, 0, "compatibility"))
+        return compatibility(r);
+    if (is(r, 0, "contexts"))
+        return contexts(r);
+    return is(r, 0, "v1") ? server(r) : route_not_found(r);
+}
+
+/* 415 and 406 are of what is there: the path and the method come first. */
+static int check_media(struct route *r)
+{
+    enum http_method method = r->ask->method;
+    bool body = method == HTTP_POST || method == HTTP_PUT;
+    bool good = !body || registry_reads(r->ask->content_type);
+    struct writer unseen, *w = r->w;
+
+    if (good && registry_accepts(r->ask->accept) != NULL)
+        return 0;
+    wr_init(&unseen, w->max);
+    r->w = &unseen;
+    (void)route(r);
+    r->w = w;
+    wr_fini(&unseen);
+    if (r->unknown)
+        return 0;
+    return good ? refuse(r, 406, "HTTP 406 Not Acceptable")
+                : refuse(r, 415, "HTTP 415 Unsupported Media Type");
+}
+
 int registry_answer(const struct registry_ask *ask, struct writer *w)
 {
     struct route r = {.ask = ask, .w = w};
-    char config[64];
     int err = registry_target_parse(ask->target, &r.t);
 
     if (err == E_SYNTAX)
         return refuse(&r, 400, "HTTP 400 Bad Request");
     if (err < 0)
         return route_not_found(&r);
-    if (r.t.n == 0)
-        return root(&r);
-    if (is(&r, 0, "subjects") && r.t.n > 1)
-        return subject(&r);
-    if (is(&r, 0, "subjects"))
-        return reads(&r) ? route_subjects(&r) : no_method(&r);
-    if (is(&r, 0, "schemas"))
-        return schemas(&r);
-    (void)snprintf(config, sizeof config, "{\"compatibilityLevel\":\"%s\"}",
-                   registry_level_name(ask->level));
-    if (is(&r, 0, "config"))
-        return setting(&r, config, CODE_CONFIG,
-                       "Subject '%s' does not have subject-level compatibility configured");
-    if (is(&r, 0, "mode"))
-        return setting(&r, "{\"mode\":\"READONLY\"}", CODE_MODE,
-                       "Subject '%s' does not have subject-level mode configured");
-    if (is(&r, 0, "compatibility"))
-        return compatibility(&r);
-    if (is(&r, 0, "contexts"))
-        return contexts(&r);
-    return is(&r, 0, "v1") ? server(&r) : route_not_found(&r);
+    int status = check_media(&r);
+    return status != 0 ? status : route(&r);
 }

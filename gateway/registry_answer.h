@@ -9,22 +9,24 @@
 #include "gateway/http_parse.h"
 #include "gateway/registry_compat.h"
 #include "gateway/registry_history.h"
+#include "gateway/registry_media.h"
 #include "gateway/view.h"
-
-#define REGISTRY_JSON "application/vnd.schemaregistry.v1+json"
 
 /* All borrowed. */
 struct registry_ask {
     enum http_method method; /* HEAD is answered as GET */
     const char *target;      /* as it came: split before it is percent-decoded */
     struct span body;
+    const char *accept; /* headers; NULL: absent */
+    const char *content_type;
     const struct gw_task *task;
     const struct registry_history *history; /* brought up to the view that task is of */
     enum registry_level level;              /* of /config, and what /compatibility applies */
     const char *cluster_id;
 };
 
-/* Appends the body to w; returns the HTTP status. When wr_err(w) < 0 afterwards there is none. */
+/* Appends the body to w, which is empty; returns the HTTP status. When wr_err(w) < 0 afterwards
+ * there is none. */
 int registry_answer(const struct registry_ask *ask, struct writer *w);
 /* {"error_code": code, "message": text}. */
 void registry_error(struct writer *w, int code, const char *text);

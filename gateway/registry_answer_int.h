@@ -18,6 +18,7 @@ struct route {
     const struct registry_ask *ask;
     struct writer *w;
     struct registry_target t;
+    bool unknown; /* no such path, or no such method of it */
 };
 
 /* registry_answer.c */

@@ -42,7 +42,10 @@ static void error_body(struct writer *w, int status, const char *text)
 
 static void reply(struct http_rq *rq, int status, struct writer *w)
 {
-    http_add_header(rq, "Content-Type", REGISTRY_JSON);
+    const char *type = registry_accepts(http_header(rq, "Accept"));
+
+    http_add_header(rq, "Content-Type", type == NULL ? REGISTRY_JSON : type);
+    http_add_header(rq, "Vary", "Accept");
     http_add_header(rq, "Cache-Control", "no-store");
     http_add_header(rq, "X-Content-Type-Options", "nosniff");
     if (wr_err(w) == 0 && w->b != NULL)
@@ -73,6 +76,8 @@ static void answer_now(const struct registry_http *r, struct http_rq *rq,
     const struct http_head *head = http_rq_head(rq);
     struct registry_ask ask = {.method = head->method,
                                .target = head->target,
+                               .accept = http_header(rq, "Accept"),
+                               .content_type = http_header(rq, "Content-Type"),
                                .task = task,
                                .history = registry_store_history(r->versions),
                                .level = r->host.config->registry_level,

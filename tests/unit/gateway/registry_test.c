@@ -27,6 +27,7 @@ static struct gw_encoder encoders[2];
 static struct gw_topic topics[2];
 static struct gw_task tasks[2];
 static struct registry_history history;
+static const char *accepts, *content_type;
 static enum registry_level level; /* of the requests that follow */
 static char text[16384];
 
@@ -63,6 +64,8 @@ static int ask(size_t task, enum http_method method, const char *target, const c
     const struct registry_ask a = {.method = method,
                                    .target = target,
                                    .body = span_str(body),
+                                   .accept = accepts,
+                                   .content_type = content_type,
                                    .task = &tasks[task],
                                    .history = &history,
                                    .level = level,
@@ -309,6 +312,57 @@ static void a_json_topic_has_its_collections_schema(void **state)
     assert_int_equal(ask(1, HTTP_GET, "/subjects/x%2Fy-value/versions", ""), 404);
 }
 
+static void media_types_are_negotiated(void **state)
+{
+    static const char json[] = "application/json", plain[] = "application/vnd.schemaregistry+json";
+    static const struct {
+        const char *accept, *type;
+    } rows[] = {
+        {NULL, REGISTRY_JSON},
+        {"", REGISTRY_JSON},
+        {"*/*", REGISTRY_JSON},
+        {"application/*", REGISTRY_JSON},
+        {"application/json", json},
+        {"Application/JSON; charset=utf-8", json},
+        {"application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json, "
+         "application/json",
+         REGISTRY_JSON},
+        {"application/json, application/vnd.schemaregistry+json;q=0.9", json},
+        {"application/vnd.schemaregistry+json", plain},
+        {"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", REGISTRY_JSON},
+        {"*/*;q=0.1, application/json;q=0.5", json},
+        {"application/json;q=0, */*", REGISTRY_JSON},
+        {"text/html", NULL},
+        {"application/json;q=0", NULL},
+        {"application/json;q=0.000", NULL},
+        {",,;", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *got = registry_accepts(rows[i].accept);
+        if (rows[i].type == NULL ? got != NULL : got == NULL || strcmp(got, rows[i].type) != 0)
+            fail_msg("%s", rows[i].accept);
+    }
+    accepts = "text/html";
+    assert_int_equal(get("/subjects"), 406);
+    assert_string_equal(text, "{\"error_code\":406,\"message\":\"HTTP 406 Not Acceptable\"}");
+    assert_int_equal(get("/nowhere"), 404);
+    assert_int_equal(ask(0, HTTP_PUT, "/subjects", ""), 405);
+    accepts = NULL;
+    content_type = "application/x-www-form-urlencoded";
+    assert_int_equal(get("/subjects"), 200);
+    assert_int_equal(ask(0, HTTP_POST, V, body_of("\"int\"")), 415);
+    assert_int_equal(compatible(V, "\"int\""), 415);
+    assert_non_null(strstr(text, ":415,"));
+    assert_int_equal(ask(0, HTTP_POST, "/schemas", ""), 405);
+    content_type = "application/octet-stream";
+    assert_int_equal(compatible(V, "\"int\""), 200);
+    content_type = "application/json;charset=UTF-8";
+    assert_int_equal(compatible(V, "\"int\""), 200);
+    content_type = NULL;
+}
+
 static void passwords_are_split_at_the_first_colon(void **state)
 {
     struct span user, password;
@@ -337,6 +391,7 @@ int main(void)
         cmocka_unit_test(compatibility_is_by_level),
         cmocka_unit_test(of_json_schemas_equal_ones_are_known_to_be_compatible),
         cmocka_unit_test(a_json_topic_has_its_collections_schema),
+        cmocka_unit_test(media_types_are_negotiated),
         cmocka_unit_test(passwords_are_split_at_the_first_colon),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
