@@ -2,9 +2,10 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.*;
 import java.io.*;
+import java.net.HttpURLConnection;
 import java.net.URI;
 import java.net.URLEncoder;
-import java.net.http.*;
+import java.net.http.HttpClient;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.*;
@@ -24,8 +25,8 @@ import org.springframework.http.client.JdkClientHttpRequestFactory;
 import org.springframework.web.client.RestTemplate;
 
 /**
- * Reads Avro topics with Kafka's consumer, Java Avro and one of two ways to the registry: the JDK's HTTP client (http), or
- * Spring Cloud Stream's ConfluentSchemaRegistryClient (spring). RegistryRead http|spring KAFKA REGISTRY TOPIC,.. COUNT;
+ * Reads Avro topics with Kafka's consumer, Java Avro and one of two ways to the registry: plain HTTP as Confluent's client
+ * speaks it (http), or Spring Cloud Stream's ConfluentSchemaRegistryClient (spring). RegistryRead http|spring KAFKA REGISTRY TOPIC,.. COUNT;
  * the protocol is that of ../README.md.
  */
 public class RegistryRead {
@@ -98,12 +99,23 @@ public class RegistryRead {
     return c;
   }
 
-  static JsonNode get(HttpClient http, String url, String auth) throws Exception {
-    HttpRequest r = HttpRequest.newBuilder(URI.create(url)).header("Authorization", auth)
-        .header("Accept", "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json, application/json").build();
-    HttpResponse<String> a = http.send(r, HttpResponse.BodyHandlers.ofString());
-    if (a.statusCode() != 200) throw new IOException(url + ": " + a.statusCode() + " " + a.body());
-    return M.readTree(a.body());
+  /** As Confluent's RestService asks: the JDK's old connection, whose Accept is for browsers, and a Content-Type on GET too. */
+  static JsonNode get(SSLContext tls, String url, String auth) throws Exception {
+    HttpURLConnection c = (HttpURLConnection) URI.create(url).toURL().openConnection();
+    if (c instanceof HttpsURLConnection && tls != null) ((HttpsURLConnection) c).setSSLSocketFactory(tls.getSocketFactory());
+    c.setRequestProperty("Authorization", auth);
+    c.setRequestProperty("Content-Type", "application/vnd.schemaregistry.v1+json");
+    c.setUseCaches(false);
+    try {
+      int status = c.getResponseCode();
+      try (InputStream in = status == 200 ? c.getInputStream() : c.getErrorStream()) {
+        JsonNode body = M.readTree(in);
+        if (status != 200) throw new IOException(url + ": " + status + " " + body.get("error_code").asInt() + " " + body.get("message").asText());
+        return body;
+      }
+    } finally {
+      c.disconnect();
+    }
   }
 
   public static void main(String[] args) throws Exception {
@@ -112,17 +124,17 @@ public class RegistryRead {
     String lib = args[0], kafka = args[1], registry = args[2], topics = args[3];
     int left = Integer.parseInt(args[4]);
     String auth = "Basic " + Base64.getEncoder().encodeToString((user + ":" + password).getBytes(StandardCharsets.UTF_8));
-    HttpClient.Builder hb = HttpClient.newBuilder();
-    if (ca != null) hb.sslContext(trust(ca));
-    HttpClient http = hb.build();
+    SSLContext tls = ca == null ? null : trust(ca);
     if (lib.equals("spring")) {
-      RestTemplate t = new RestTemplate(new JdkClientHttpRequestFactory(http));
+      HttpClient.Builder hb = HttpClient.newBuilder();
+      if (tls != null) hb.sslContext(tls);
+      RestTemplate t = new RestTemplate(new JdkClientHttpRequestFactory(hb.build()));
       t.getInterceptors().add((rq, body, ex) -> { rq.getHeaders().setBasicAuth(user, password); return ex.execute(rq, body); });
       ConfluentSchemaRegistryClient c = new ConfluentSchemaRegistryClient(t);
       c.setEndpoint(registry);
       source = c::fetch;
     } else {
-      source = id -> get(http, registry + "/schemas/ids/" + id, auth).get("schema").asText();
+      source = id -> get(tls, registry + "/schemas/ids/" + id, auth).get("schema").asText();
     }
     if (kafka.equals("-")) {
       BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
@@ -136,8 +148,8 @@ public class RegistryRead {
     }
     String first = URLEncoder.encode(topics.split(",")[0] + "-value", StandardCharsets.UTF_8);
     ObjectNode head = M.createObjectNode();
-    head.set("subjects", get(http, registry + "/subjects", auth));
-    head.set("latest", get(http, registry + "/subjects/" + first + "/versions/latest", auth).get("id"));
+    head.set("subjects", get(tls, registry + "/subjects", auth));
+    head.set("latest", get(tls, registry + "/subjects/" + first + "/versions/latest", auth).get("id"));
     OUT.println(M.writeValueAsString(head));
     Properties p = new Properties();
     p.put("bootstrap.servers", kafka);
