@@ -253,9 +253,10 @@ struct gz_journal {
     struct gz_call *call; /* head query or tail */
     int status;           /* what the call said */
     int64_t said_head;
-    int64_t min_head; /* end of our own appends: heads below it are not told */
-    int64_t first;    /* of the last fragment list */
-    bool progress;    /* the tail call brought something */
+    int64_t min_head;   /* end of our own appends: heads below it are not told */
+    int64_t first;      /* of the last fragment list */
+    int64_t empty_head; /* a head above 0 that was told when no fragment was listed; else 0 */
+    bool progress;      /* the tail call brought something */
     struct gz_feed tail;
     bool tail_set;
     STAILQ_HEAD(, gz_tail_blob) ring;

@@ -105,8 +105,13 @@ static void on_head_end(void *arg, const struct gz_end *end)
         return;
     }
     j->attempt = 0;
-    if (j->frags.n == 0 && j->said_head > j->first)
-        j->first = j->said_head;
+    /* An append may have come between the list and the head: only a list from behind a head says
+     * that nothing is stored below it. */
+    if (j->frags.n == 0 && j->said_head > j->first) {
+        j->empty_head = j->said_head;
+        start(j);
+        return;
+    }
     gz_settle_start(j, false);
     if (j->state == GZ_J_STARTING && !j->searching)
         gz_search_start(j);
@@ -147,6 +152,9 @@ static void on_start_frags(void *arg, int err, int status, struct gz_frags *list
         return;
     }
     take_frags(j, list);
+    if (j->frags.n == 0 && j->empty_head > j->first)
+        j->first = j->empty_head;
+    j->empty_head = 0;
     ask_head(j);
 }
 

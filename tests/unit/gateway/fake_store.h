@@ -684,6 +684,19 @@ static inline void fake_remove_below(struct fake_store *fs, struct fake_journal 
     pthread_mutex_unlock(&fs->lock);
 }
 
+/* All replicas died: the journal ends at content_end, in another life. settling: not even that is
+ * sure. */
+static inline void fake_lose(struct fake_store *fs, struct fake_journal *f, int64_t content_end,
+                             bool settling)
+{
+    pthread_mutex_lock(&fs->lock);
+    f->heads.content_end = f->heads.write_head = content_end;
+    f->heads.life++;
+    f->heads.settle += jc_heads_settling(&f->heads) != settling;
+    fake_tell(fs, FAKE_FOLLOW, f);
+    pthread_mutex_unlock(&fs->lock);
+}
+
 /* Whether heads are told at all; turning it off tells them now. */
 static inline void fake_silent(struct fake_store *fs, struct fake_journal *f, bool silent)
 {

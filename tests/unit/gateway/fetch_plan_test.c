@@ -41,6 +41,30 @@ static void every_offset_has_one_meaning(void **state)
     }
 }
 
+static void above_a_head_that_settles_nothing_is_out_of_range_yet(void **state)
+{
+    (void)state;
+    const struct jc_heads heads = {
+        .log_start = 100, .content_end = 200, .write_head = 250, .settle = 1};
+    const struct fetch_want above = {251, -1, -1}, below = {99, -1, -1}, within = {250, -1, -1};
+    const struct fetch_want diverging = {251, -1, 4}, older = {251, -1, 3};
+    struct fetch_ends ends;
+    struct fetch_plan plan;
+
+    fetch_ends_of(&heads, READ_UNCOMMITTED, &ends);
+    fetch_plan(&above, 4, &ends, &plan);
+    assert_int_equal(plan.error, KE_OFFSET_NOT_AVAILABLE);
+    fetch_plan(&below, 4, &ends, &plan);
+    assert_int_equal(plan.error, KE_OFFSET_OUT_OF_RANGE);
+    fetch_plan(&within, 4, &ends, &plan);
+    assert_int_equal(plan.verdict, FETCH_NOTHING);
+    /* A head that may rise truncates nobody; the end of an older epoch is no head. */
+    fetch_plan(&diverging, 4, &ends, &plan);
+    assert_int_equal(plan.error, KE_OFFSET_NOT_AVAILABLE);
+    fetch_plan(&older, 4, &ends, &plan);
+    assert_int_equal(plan.verdict, FETCH_DIVERGED);
+}
+
 static void the_epoch_is_checked_before_the_offset(void **state)
 {
     (void)state;
@@ -86,6 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_offset_has_one_meaning),
+        cmocka_unit_test(above_a_head_that_settles_nothing_is_out_of_range_yet),
         cmocka_unit_test(the_epoch_is_checked_before_the_offset),
         cmocka_unit_test(divergence_is_told_only_where_offsets_part),
     };

@@ -197,6 +197,44 @@ static void a_view_is_not_given_out_before_its_generation_is_stored(void **state
     assert_int_equal(t->parts_n, 1);
 }
 
+static void lost_bytes_raise_the_epoch_and_the_heads_begin_anew(void **state)
+{
+    struct harness *h = *state;
+    struct fake_journal *a = fake_journal(h->fs, "j/a", "c");
+    struct jc_heads heads;
+
+    fake_append(h->fs, a, "{\"n\":1}\n{\"n\":2}\n");
+    const struct gw_topic *t = topic(h, "c");
+    assert_int_equal(t->epoch, 1);
+    struct gw_part *before = gw_part_ref(t->parts[0]);
+    fake_lose(h->fs, a, 8, false);
+    t = topic(h, "c");
+    assert_int_equal(t->epoch, 2);
+    assert_true(gw_part_heads(t->parts[0], &heads));
+    assert_int_equal(heads.content_end, 8);
+    assert_false(gw_part_lost(t->parts[0]));
+    assert_true(gw_part_lost(before));
+    assert_true(gw_part_heads(before, &heads));
+    assert_int_equal(heads.content_end, 16); /* within its life it never goes back */
+    gw_part_unref(before);
+    restart(h);
+    assert_int_equal(topic(h, "c")->epoch, 2);
+}
+
+static void bytes_lost_while_the_gateway_was_down_raise_the_epoch(void **state)
+{
+    struct harness *h = *state;
+    struct fake_journal *a = fake_journal(h->fs, "j/a", "c");
+
+    fake_append(h->fs, a, "{\"n\":1}\n{\"n\":2}\n");
+    assert_int_equal(topic(h, "c")->epoch, 1);
+    fake_silent(h->fs, a, true);
+    fake_lose(h->fs, a, 8, false);
+    a->silent = false;
+    restart(h);
+    assert_int_equal(topic(h, "c")->epoch, 2);
+}
+
 static void a_damaged_generation_hides_the_topic_and_no_other(void **state)
 {
     struct harness *h = *state;
@@ -416,6 +454,8 @@ static void a_topic_state_survives_its_text(void **state)
     assert_int_equal(back.pairs_n, 2);
     assert_string_equal(back.pairs[1].name, "quote\"d");
     assert_true(back.pairs[1].create_revision == INT64_MAX);
+    assert_int_equal(back.pairs[0].life, 0);
+    assert_int_equal(back.pairs[1].life, 3);
     topic_state_fini(&back);
     for (size_t n = 0; n < text->len; n++)
         assert_int_equal(topic_state_parse(span_of(text->data, n), &back), E_CORRUPT);
@@ -437,6 +477,8 @@ int main(void)
         T(nothing_is_shown_before_its_heads_and_what_was_shown_stays),
         T(the_first_view_waits_for_all_topics_but_not_for_ever),
         T(a_view_is_not_given_out_before_its_generation_is_stored),
+        T(lost_bytes_raise_the_epoch_and_the_heads_begin_anew),
+        T(bytes_lost_while_the_gateway_was_down_raise_the_epoch),
         T(a_damaged_generation_hides_the_topic_and_no_other),
         T(the_bound_is_the_highest_label_and_never_falls),
         T(a_malformed_bound_is_refused_counted_once_and_the_last_good_one_stays),
