@@ -4,6 +4,7 @@
 
 #include "gateway/admin_int.h"
 #include "gateway/metrics.h"
+#include "journal_client/gazette.h"
 #include "journal_client/local.h"
 #include "journal_client/uuid.h"
 
@@ -47,6 +48,11 @@ static void render_store(struct writer *w)
     wr_printf(w, "sluice_store_read_bytes_total %" PRIu64 "\n", bytes);
     head(w, "sluice_store_reads_total", COUNTER, "Reads of files of the local store");
     wr_printf(w, "sluice_store_reads_total %" PRIu64 "\n", reads);
+    jc_gazette_read_stats(&reads, &bytes);
+    head(w, "sluice_gazette_read_bytes_total", COUNTER,
+         "Bytes of journals read from stored fragments where they lie, and through brokers");
+    wr_printf(w, "sluice_gazette_read_bytes_total{way=\"fragment\"} %" PRIu64 "\n", reads);
+    wr_printf(w, "sluice_gazette_read_bytes_total{way=\"broker\"} %" PRIu64 "\n", bytes);
 }
 
 static void render_apis(struct writer *w)
