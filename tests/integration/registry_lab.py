@@ -62,6 +62,8 @@ class Reader:
 
     def _read(self):
         for line in self.proc.stdout:
+            if not line.endswith(b'\n'):
+                break    # cut off by its end
             with self.more:
                 self.lines.append(json.loads(line))
                 self.more.notify_all()
@@ -71,7 +73,8 @@ class Reader:
 
     def _drain(self):
         for line in self.proc.stderr:
-            self.errors = (self.errors + line)[-3000:]
+            if len(self.errors) < 6000:    # the first ones say why
+                self.errors += line
 
     def wait(self, lines, seconds=LIMIT_S):
         """Until it has printed so many lines."""

@@ -1,19 +1,26 @@
 """JSON schemas that people wrote, from ten packages. Each compiles to Avro that parses strictly, or is refused with a reason; the share
 and the reasons are printed. Documents that the JSON Schema test suite calls valid are never refused for their shape, in any draft."""
+import base64
 import collections
 import glob
 import json
 import os
 import re
+import struct
 import subprocess
+import urllib.request
 
 import pytest
 
+import auth_lab
+import registry_lab
+from kafka_raw import Conn
 from scale import LONG
 from test_avro import LAB, READERS, dump, lines, read
 
 CORPORA = os.path.join(LAB, 'avro', 'corpora')
 # valid by the suite, but beyond what an Avro type holds, by a rule of docs/avro.md
+ABSENT = object()
 BEYOND = ('an integer beyond 64 bits',)
 # up to draft 7 nothing beside a $ref counted; schemas are read as of 2019-09
 OLD = '$ref prevents a sibling $id from changing the base uri'
@@ -159,8 +166,10 @@ def test_valid_documents_of_the_test_suite_are_served(figures):
             assert got['ok'], (name, got['error'], d['schema'])
 
 
-def test_valid_webhooks_of_github_are_served(figures):
-    """Payloads that GitHub sends, as recorded, by the schema of their event. What the package jsonschema calls valid fits, but for times that are none."""
+@pytest.fixture(scope='module')
+def webhooks():
+    """[(event, schema, payloads, how many of them are invalid)]: what GitHub sends, as recorded. The payloads are those that the package
+    jsonschema calls valid."""
     with open(os.path.join(CORPORA, 'octokit-examples', 'api.github.com', 'index.json'), encoding='utf-8') as f:
         events = json.load(f)
     with open(os.path.join(CORPORA, 'octokit', 'schema.json'), encoding='utf-8') as f:
@@ -174,7 +183,13 @@ def test_valid_webhooks_of_github_are_served(figures):
             todo += set(re.findall(r'"#/definitions/([^"]+)"', json.dumps(definitions[n]))) - used
         asked.append({'schema': {'definitions': {n: definitions[n] for n in used}, '$ref': '#/definitions/' + name}, 'docs': e['examples']})
     valid = lines([os.path.join(LAB, 'py', 'bin', 'python'), os.path.join(READERS, 'valid.py')], asked)
-    cases = [case(a['schema'], [d for d, ok in zip(a['docs'], v['valid'], strict=True) if ok]) for a, v in zip(asked, valid, strict=True)]
+    return [(e['name'], a['schema'], [d for d, ok in zip(a['docs'], v['valid'], strict=True) if ok], v['valid'].count(False))
+            for e, a, v in zip(events, asked, valid, strict=True)]
+
+
+def test_valid_webhooks_of_github_are_served(webhooks, figures):
+    """By the schema of their event. What is valid fits, but for times that are none."""
+    cases = [case(schema, payloads) for _, schema, payloads, _ in webhooks]
     data, times, n = [], 0, 0
     for c, a in zip(cases, dump(cases), strict=True):
         assert 'error' not in a, a
@@ -187,5 +202,76 @@ def test_valid_webhooks_of_github_are_served(figures):
         for d, got in zip(data, read(name, data), strict=True):
             assert got['ok'], (name, got['error'], d['schema'])
     figures('%d events, %d payloads, %d of them valid, %d of those hold a time that is none' %
-            (len(events), sum(len(a['docs']) for a in asked), n, times))
+            (len(webhooks), n + sum(w[3] for w in webhooks), n, times))
     assert n > 250 and times < 5
+
+
+def differs(v, source, at=''):
+    """Where a decoded value, spelled as the readers do, does not say what the JSON source says; None when it does. Of times only that they are some."""
+    ok, inner = False, []
+    if source is ABSENT:
+        ok = True    # null, or the schema's default
+    elif v is None:
+        ok = source is None
+    elif isinstance(v, dict) and set(v) == {'json'}:
+        ok = json.loads(v['json'][2:]) == source
+    elif isinstance(v, dict) and isinstance(source, dict):
+        # a record: names that are none of Avro's are in _flow_extra
+        extra = v.get('_flow_extra', {})
+        ok = set(extra) <= set(source)
+        inner = [(k, x, source.get(k, ABSENT)) for k, x in [*v.items(), *extra.items()] if k != '_flow_extra']
+    elif isinstance(v, list):
+        ok = isinstance(source, list) and len(v) == len(source)
+        inner = [(i, *pair) for i, pair in enumerate(zip(v, source or ()))]
+    elif isinstance(v, str):
+        ok = v[2:] == source if v[:2] == 's:' else struct.unpack('>d', bytes.fromhex(v[2:]))[0] == source
+    else:
+        ok = v == source or not isinstance(v, bool) and isinstance(source, str)
+    if not ok:
+        return '%s: %r for %r' % (at, v, source)
+    return next((d for k, x, y in inner if (d := differs(x, y, '%s/%s' % (at, k)))), None)
+
+
+def test_registry_clients_read_the_webhooks(webhooks, make_server, tmp_path, figures):
+    """Eight topics with the largest of their schemas, end to end by every registry client: Java's values say what the payloads say, all others are
+    equal to Java's."""
+    chosen = sorted(webhooks, key=lambda w: -len(w[2]))[:8]
+    made = {w[0]: {'schema': dict(w[1], **{'type': 'object', 'required': ['id'], 'properties': {
+        'id': {'type': 'integer'}, 'v': {'$ref': w[1]['$ref']}}}), 'key': ['/id']} for w in chosen}
+    for d in made.values():
+        del d['schema']['$ref']
+    catalog = registry_lab.write_catalog(tmp_path / 'catalog.json', {'c/' + t: d for t, d in made.items()},
+                                         {'t': ('tok', {t: 'c/' + t for t in made}, {'sluice': {'on_schema_error': 'skip'}})})
+    s = make_server('--catalog', catalog, '--registry-listen', 'sasl://127.0.0.1:0', start=False)
+    s.listen = 'sasl://127.0.0.1:0'
+    s.start()
+    sources, count = {}, 0
+    for t, _, payloads, _ in chosen:
+        sources[t] = [{'id': n, 'v': p} for n, p in enumerate(payloads)]
+        s.publish('c/' + t, [json.dumps(d, separators=(',', ':')) for d in sources[t]])
+        with Conn(s.kafka) as c:    # what does not fit is skipped
+            auth_lab.login(c, 't', 'tok', 'PLAIN')
+            count += len(c.records_from(t, 0, 0)[0])
+    registry = 'http://127.0.0.1:%d' % json.loads(s.ports_file.read_text())['registry']
+    size = max(len(served(registry, t)) for t in made)
+    readers = {c: registry_lab.Reader(c, s.bootstrap, registry, ','.join(made), count, {'user': 't', 'password': 'tok'}) for c in registry_lab.CLIENTS}
+    got = {}
+    try:
+        for c, r in readers.items():
+            got[c] = {(x['topic'], x['key']['_flow_key']['p1']): x['value'] for x in r.all()[1:]}
+    finally:
+        for r in readers.values():
+            r.end()
+    assert len(got['java-http']) == count
+    for (t, n), v in got['java-http'].items():
+        assert differs(v, sources[t][n]) is None, (t, n, differs(v, sources[t][n]))
+    for c, values in got.items():
+        assert values == got['java-http'], c
+    figures('%d payloads of %d events, schemas up to %d KB' % (count, len(made), size // 1024))
+
+
+def served(registry, topic):
+    auth = base64.b64encode(b't:tok').decode()
+    url = '%s/subjects/%s-value/versions/latest/schema' % (registry, topic)
+    with urllib.request.urlopen(urllib.request.Request(url, headers={'Authorization': 'Basic ' + auth}), timeout=30) as r:
+        return r.read()

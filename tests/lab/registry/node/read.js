@@ -87,6 +87,6 @@ function confluent() {
       console.error(topic, message.offset, e);
       process.exit(1);
     }
-    if (--left === 0) setTimeout(() => process.exit(0), 10);
+    if (--left === 0) process.stdout.write('', () => process.exit(0));    // all is written by then
   } });
 })().catch((e) => { console.error(e); process.exit(1); });
