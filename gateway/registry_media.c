@@ -23,7 +23,9 @@ static struct span trimmed(struct span s)
 
 static struct span cut(struct span *rest, char at)
 {
-    const uint8_t *end = rest->n == 0 ? NULL : memchr(rest->p, at, rest->n);
+    if (rest->n == 0) /* perhaps no pointer either */
+        return *rest;
+    const uint8_t *end = memchr(rest->p, at, rest->n);
     size_t n = end == NULL ? rest->n : (size_t)(end - rest->p);
     struct span part = span_of(rest->p, n);
 

@@ -88,7 +88,8 @@ static bool extras_in(const struct jt_node *a, const struct jt_node *b)
     if (a->kind != SC_JSON_OBJECT)
         return true;
     for (const struct jt_node *m = a->first; m != NULL; m = m->next) {
-        if (!is_known(m->key) && !json_same(m, jt_member(b, m->key)))
+        /* of duplicates the last counts */
+        if (!is_known(m->key) && !json_same(jt_member(a, m->key), jt_member(b, m->key)))
             return false;
     }
     return true;

@@ -1,10 +1,12 @@
 """Avro topics and the schema registry with real clients: what confluent-kafka's deserializer reads, who sees what, and a
 document that does not fit its schema, before and after the catalog is mended."""
+import argparse
 import base64
 import concurrent.futures
 import http.client
 import json
 import os
+import re
 import ssl
 import time
 
@@ -290,6 +292,20 @@ def test_the_registry_by_tls_and_for_the_anonymous(make_server, tmp_path):
     c.request('GET', '/subjects', headers={'Authorization': 'Basic ' + base64.b64encode(b't/a:' + TOKEN.encode()).decode()})
     assert json.loads(c.getresponse().read()) == ['a-key', 'a-value']
     c.close()
+    # a new certificate is taken while it runs; a broken one is not
+    old = ssl.get_server_certificate(('127.0.0.1', port))
+    (tmp_path / 'certs' / 'server.pem').write_text('broken')
+    until(lambda: s.metrics()['sluice_tls_reloads_failed_total'] >= 1)
+    assert ssl.get_server_certificate(('127.0.0.1', port)) == old
+    certs.issue('server')
+    until(lambda: ssl.get_server_certificate(('127.0.0.1', port)) != old)
+    trusting = ssl.create_default_context(cafile=certs.pem('ca'))
+    c = http.client.HTTPSConnection('127.0.0.1', port, timeout=30, context=trusting)
+    c.request('GET', '/mode', headers={'Authorization': 'Basic ' + base64.b64encode(b't/a:' + TOKEN.encode()).decode()})
+    assert json.loads(c.getresponse().read()) == {'mode': 'READONLY'}
+    c.close()
+    with pytest.raises((OSError, http.client.HTTPException)):    # plain text on that port is nobody's request
+        ask(argparse.Namespace(registry=port), '/subjects')
     # an open registry shows nobody a task that has a token, unless that is asked for
     for flags, want in (((), 401), (('--allow-anonymous', '--anonymous-task', 't/a'), 200)):
         s = make_server('--catalog', path, '--registry-listen', '127.0.0.1:0', *flags, start=False)
@@ -298,3 +314,82 @@ def test_the_registry_by_tls_and_for_the_anonymous(make_server, tmp_path):
         s.registry = json.loads(s.ports_file.read_text())['registry']
         assert ask(s, '/subjects', None)[0] == want
         assert ask(s, '/subjects', 't/b', 'other')[1] == ['x/b-value']
+
+
+# Every route of docs/registry.md with what it is asked about. {s}: a subject, {v}: a version, {id}: an id, {guid}.
+BODY = json.dumps({'schema': '"string"'})
+WALK = [
+    ('POST', '/subjects/{s}'), ('POST', '/subjects/{s}?deleted=true'),
+    ('GET', '/subjects/{s}/versions'), ('GET', '/subjects/{s}/versions?deleted=true'), ('GET', '/subjects/{s}/versions?deletedOnly=true'),
+    ('GET', '/subjects/{s}/versions/{v}'), ('GET', '/subjects/{s}/versions/latest?deleted=true'), ('GET', '/subjects/{s}/versions/{v}/schema'),
+    ('GET', '/subjects/{s}/versions/{v}/referencedby'), ('GET', '/subjects/{s}/metadata'), ('GET', '/subjects/{s}/metadata?deleted=true'),
+    ('GET', '/schemas/ids/{id}'), ('GET', '/schemas/ids/{id}?fetchMaxId=true'), ('GET', '/schemas/ids/{id}/schema'),
+    ('GET', '/schemas/ids/{id}/subjects?deleted=true'), ('GET', '/schemas/ids/{id}/versions?deleted=true'), ('GET', '/schemas/guids/{guid}'),
+    ('GET', '/config/{s}'), ('GET', '/config/{s}?defaultToGlobal=true'), ('GET', '/mode/{s}'), ('GET', '/mode/{s}?defaultToGlobal=true'),
+    ('POST', '/compatibility/subjects/{s}/versions'), ('POST', '/compatibility/subjects/{s}/versions/{v}?verbose=true'),
+    ('POST', '/compatibility/subjects/{s}/versions/latest'), ('POST', '/subjects/{s}/versions'), ('DELETE', '/subjects/{s}'),
+    ('DELETE', '/subjects/{s}/versions/{v}'), ('PUT', '/config/{s}'), ('DELETE', '/mode/{s}'), ('GET', '/subjects?subjectPrefix={s}'),
+    ('GET', '/schemas?subjectPrefix={s}&deleted=true')]
+LISTS = ['/', '/subjects', '/subjects?deleted=true', '/subjects?deletedOnly=true', '/schemas', '/schemas?deleted=true', '/schemas/types', '/config',
+         '/mode', '/contexts', '/v1/metadata/id', '/v1/metadata/version']
+
+
+def test_every_route_of_the_table_is_walked():
+    with open(os.path.join(os.path.dirname(READ), '..', '..', 'docs', 'registry.md')) as f:
+        text = f.read()
+    rows = [r.split('|')[1] for r in text[text.index('## Requests'):text.index('| code | status |')].splitlines() if r.startswith('| ')]
+    routes, base = set(), ''
+    for row in rows:
+        paths = re.findall(r'`(/[^`]*)`', row)
+        if row.strip().startswith('...'):
+            paths = [base + p for p in paths]
+        elif paths:
+            base = paths[0]
+            paths = [base[:base.rindex('/')] + p if p == '/version' else p for p in paths]
+        routes |= {q for p in paths for q in ([p.replace('[/{v}]', ''), p.replace('[/{v}]', '/{v}')] if '[' in p else [p])}
+    walked = {p.split('?')[0] for _, p in WALK} | set(LISTS)
+    assert len(routes) > 20 and routes <= walked, routes - walked
+
+
+def test_another_tasks_schemas_look_like_what_does_not_exist(serve):
+    s = serve()
+    with open(s.catalog) as f:
+        catalog = json.load(f)
+    old = ask(s, '/schemas/ids/1')[1]['error_code']
+    assert old == 40403
+    # bravo has an Avro topic with two versions, and one that is gone
+    bravo = json.loads(json.dumps(catalog['materializations']['t/a']))
+    bravo['endpoint']['dekaf']['config']['token'] = 'bravo'
+    bravo['bindings'] = [{'source': 'acme/c', 'resource': {'topic_name': t}} for t in ('bravo-one', 'bravo-two')]
+    catalog['collections']['acme/c'] = {'schema': {'type': 'object', 'required': ['id'], 'properties': {'id': {'type': 'integer'}, 'b': {'type': 'string'}}},
+                                        'key': ['/id']}
+    catalog['materializations']['t/bravo'] = bravo
+    b = lambda path: ask(s, path, 't/bravo', 'bravo')[1]
+
+    def put():
+        with open(s.catalog + '.tmp', 'w') as f:
+            json.dump(catalog, f)
+        os.rename(s.catalog + '.tmp', s.catalog)
+    put()
+    until(lambda: len(b('/subjects')) == 4)
+    first = b('/subjects/bravo-one-value/versions/1')['id']
+    catalog['collections']['acme/c']['schema']['properties']['more'] = {'type': 'number'}
+    bravo['bindings'].pop()
+    put()
+    until(lambda: b('/subjects/bravo-one-value/versions') == [1, 2] and len(b('/subjects')) == 2)
+    second = b('/subjects/bravo-one-value/versions/2')['id']
+
+    def walk(subject, version, ident, guid):
+        out = []
+        for method, path in WALK:
+            path = path.format(s=subject, v=version, id=ident, guid=guid)
+            status, body, headers = ask(s, path, method=method, body=BODY if method in ('POST', 'PUT') else None)
+            text = json.dumps(body).replace(subject, '<s>').replace(str(ident), '<id>').replace(guid, '<guid>')
+            out.append((method, path.split('?')[0].count('/'), status, text, {k: v for k, v in headers.items() if k not in ('Date', 'Content-Length')}))
+        return out
+    nobody = walk('zzzzz-one-value', 1, 999999937, 'x')
+    for subject, version, ident in (('bravo-one-value', 1, first), ('bravo-one-value', 2, second), ('bravo-two-value', 1, first), ('bravo-one-key', 1, second)):
+        assert walk(subject, version, ident, 'x') == [n if version == 1 else (*n[:3], n[3].replace(' 1 ', ' %d ' % version), n[4]) for n in nobody]
+    for path in LISTS:
+        assert 'bravo' not in json.dumps(ask(s, path)[1]), path
+    assert ask(s, '/subjects?deleted=true')[1] == ['a-key', 'a-value']
