@@ -2,7 +2,7 @@
 """Reading a backlog of a real Gazette cluster: fragments where they lie against the same bytes through the broker, in one run, with the
 CPU of each process. Prints a table; asserts nothing.
 
-    GAZETTE_BIN=... $LAB/py/bin/python tests/bench/gazette_bench.py [MiB]        (default 1024)
+    GAZETTE_BIN=... $LAB/py-tests/bin/python tests/bench/gazette_bench.py [MiB]        (default 1024)
 
 SLUICE_BIN     a release build (default build/release/sluice)
 BENCH_CODECS   codecs of the fragments, by comma (default none); BENCH_ROUNDS (default 2), the best of which is printed
@@ -13,14 +13,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import types
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 os.environ.setdefault('SLUICE_BIN', str(ROOT / 'build/release/sluice'))
 sys.path.insert(0, str(ROOT / 'tests/integration'))
-sys.modules.setdefault('pytest', types.ModuleType('pytest'))
 from clients import LAB    # noqa: E402
 from gazette_lab import cluster    # noqa: E402
 from kafka_raw import FETCH, LATEST, Conn, encode_request, framed    # noqa: E402
