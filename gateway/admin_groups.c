@@ -201,14 +201,25 @@ static void on_done(struct groups_ask *ask)
 
 /* --- requests --- */
 
-/* A parameter's text, NUL-terminated, or the null span. */
-static struct span text_param(struct admin_rq *rq, struct arena *a, const char *name)
+/* A copy, NUL-terminated. False: out of memory; no span then, which would mean "all". */
+static bool copy_text(struct arena *a, struct span text, struct span *out)
+{
+    char *copy = arena_strndup(a, (const char *)text.p, text.n);
+
+    *out = (struct span){NULL, 0};
+    if (copy == NULL)
+        return false;
+    *out = span_of(copy, text.n);
+    return true;
+}
+
+/* A parameter's text; the null span when it is absent. */
+static bool text_param(struct admin_rq *rq, struct arena *a, const char *name, struct span *out)
 {
     struct span v;
 
-    if (!admin_param(&rq->target, name, &v))
-        return (struct span){NULL, 0};
-    return span_of(arena_strndup(a, (const char *)v.p, v.n), v.n);
+    *out = (struct span){NULL, 0};
+    return !admin_param(&rq->target, name, &v) || copy_text(a, v, out);
 }
 
 static struct groups_http *new_call(struct admin_rq *rq, enum groups_ask_kind kind)
@@ -226,10 +237,13 @@ static struct groups_http *new_call(struct admin_rq *rq, enum groups_ask_kind ki
     }
     groups_ask_init(&gh->ask, kind, &rq->a->host.control->ex, on_done);
     gh->call.end = on_end;
-    gh->ask.scope = text_param(rq, &gh->ask.arena, "task");
-    gh->ask.group =
-        span_of(arena_strndup(&gh->ask.arena, (const char *)rq->target.name.p, rq->target.name.n),
-                rq->target.name.n);
+    if (!text_param(rq, &gh->ask.arena, "task", &gh->ask.scope) ||
+        !text_param(rq, &gh->ask.arena, "topic", &gh->ask.topic) ||
+        !copy_text(&gh->ask.arena, rq->target.name, &gh->ask.group)) {
+        admin_reply_error(rq->a, rq->req, 503, "out of memory");
+        groups_http_free(gh);
+        return NULL;
+    }
     return gh;
 }
 
@@ -279,11 +293,9 @@ static bool read_time(struct span text, int64_t *ms)
 static const char *read_reset(struct admin_rq *rq, struct groups_http *gh)
 {
     struct groups_ask *ask = &gh->ask;
-    struct arena *a = &gh->ask.arena;
     struct span v;
     int64_t n;
 
-    ask->topic = text_param(rq, a, "topic");
     if (admin_param(&rq->target, "partition", &v)) {
         if (num_parse_i64(v, &n) < 0 || n < 0 || n > INT32_MAX || ask->topic.p == NULL)
             return "partition is a number, and goes with a topic";

@@ -76,7 +76,7 @@ static void write_collection(struct writer *w, const struct pub_index_row *rows,
         wr_str(w, ",\"key\":[");
         for (size_t i = 0; i < l->pointers_n; i++) {
             wr_str(w, i > 0 ? "," : "");
-            sc_json_quote(span_str(l->pointers[i]), w);
+            sc_json_quote(l->pointers[i], w);
         }
         wr_str(w, "]");
     }

@@ -21,7 +21,7 @@ static void read_key(struct catalog_reader *r, const struct cat_node *n,
                      struct catalog_collection *c)
 {
     struct sc_key *key;
-    size_t k = 0;
+    size_t k = 0, bytes = 0;
 
     if (!cat_is_list(r, n))
         return;
@@ -36,7 +36,15 @@ static void read_key(struct catalog_reader *r, const struct cat_node *n,
         if (!cat_text(r, i, &text))
             return;
         keys[k] = span_str(text);
+        if ((bytes += keys[k].n) > GW_KEY_BYTES_MAX) {
+            cat_fault(r, i, "the key's pointers are longer than %zu bytes", GW_KEY_BYTES_MAX);
+            return;
+        }
         int err = text[0] != '/' ? E_SYNTAX : sc_key_new(&keys[k], 1, &key);
+        if (err == E_NOMEM) {
+            r->failed = true;
+            return;
+        }
         if (err < 0) {
             cat_fault(r, i, "\"%.100s\" is no JSON pointer such as /id", text);
             return;

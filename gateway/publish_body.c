@@ -83,29 +83,31 @@ static int docs_push(struct pub_parsed *out, struct pub_doc doc)
     return 0;
 }
 
-/* Which part the document goes to; NULL after a fault was noted. */
-static const struct pub_part *route(const struct pub_layout *l, struct span doc,
-                                    const struct place *pl, struct pub_parsed *out)
+/* Which part the document goes to; *part is NULL after a fault was noted. E_NOMEM. */
+static int route(const struct pub_layout *l, struct span doc, const struct place *pl,
+                 struct pub_parsed *out, const struct pub_part **part)
 {
-    const struct pub_part *part;
     struct span which = {NULL, 0};
     uint32_t hash;
     int err;
 
+    *part = NULL;
     if (l->key == NULL) {
         hash = (uint32_t)(hash_bytes(doc, 0) >> 32);
     } else if ((err = sc_key_hash(l->key, doc, &hash, &which)) < 0) {
         int n = which.n > 100 ? 100 : (int)which.n;
 
+        if (err == E_NOMEM)
+            return err;
         fault(out, pl, doc.p, "key %.*s %s", n, which.p == NULL ? "" : (const char *)which.p,
               err == E_NOTFOUND ? "is missing" : "is not a string, number, boolean or null");
-        return NULL;
+        return 0;
     }
-    if ((part = pub_layout_route(l, hash)) == NULL) {
+    if ((*part = pub_layout_route(l, hash)) == NULL) {
         out->unroutable = true;
         fault(out, pl, doc.p, "no partition covers the key hash %08x", (unsigned)hash);
     }
-    return part;
+    return 0;
 }
 
 /* One document that is valid JSON. Once a fault is known the rest is checked, but not kept. */
@@ -128,8 +130,8 @@ static int add_document(const struct pub_layout *l, const struct pub_limits *lim
         fault(out, pl, doc.p, "a document must be an object");
         return 0;
     }
-    if ((part = route(l, doc, pl, out)) == NULL)
-        return 0;
+    if ((err = route(l, doc, pl, out, &part)) < 0 || part == NULL)
+        return err;
     o = &out->outs[part - l->parts];
     before = wr_len(&o->w);
     err = sc_json_stamp(doc, &o->w, &at, &jerr);

@@ -489,8 +489,9 @@ static bool call_layout_fits(struct publish_call *c, const struct pub_layout *l,
 {
     if (c->keys_n > 0 && !pub_layout_has_key(l, c->keys, c->keys_n)) {
         pub_call_refuse(c, 409, "the collection exists with another key (%s%s%s)",
-                        l->pointers_n == 0 ? "none" : l->pointers[0], l->pointers_n > 1 ? ", " : "",
-                        l->pointers_n > 1 ? l->pointers[1] : "");
+                        l->pointers_n == 0 ? "none" : (const char *)l->pointers[0].p,
+                        l->pointers_n > 1 ? ", " : "",
+                        l->pointers_n > 1 ? (const char *)l->pointers[1].p : "");
         return false;
     }
     if (c->partitions > 0 && c->partitions != journals) {

@@ -6,11 +6,10 @@
 
 #include "base/writer.h"
 #include "gateway/catalog.h"
+#include "gateway/labels.h"
 #include "gateway/publish.h"
 #include "journal_client/uuid.h"
 #include "schema/key.h"
-
-#define PUB_LABEL_KEY "sluice.dev/key/" /* + index: a JSON pointer, percent-encoded */
 
 /* --- layout: the journals of one collection, and how documents find theirs --- */
 
@@ -25,8 +24,9 @@ struct pub_part {
 /* Owner: one publish call; read by its job. */
 struct pub_layout {
     char *collection;
-    struct sc_key *key;               /* NULL: documents are routed by a hash of their text */
-    char *pointers[PUBLISH_MAX_KEYS]; /* of the key, decoded; own */
+    struct sc_key *key;                     /* NULL: documents are routed by a hash of their text */
+    struct arena pointers_of;               /* their texts */
+    struct span pointers[PUBLISH_MAX_KEYS]; /* of the key; each ends with a NUL */
     size_t pointers_n;
     bool planned;          /* the journals do not exist yet */
     uint64_t truncated_at; /* the highest label of that name: documents are stamped above it, and

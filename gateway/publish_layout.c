@@ -18,19 +18,12 @@
 /* --- index of a listing
  * ----------------------------------------------------------------------------- */
 
-static int cmp_rank(const struct jc_journal *a, const struct jc_journal *b)
-{
-    if (a->create_revision != b->create_revision)
-        return a->create_revision < b->create_revision ? -1 : 1;
-    return strcmp(a->spec.name, b->spec.name);
-}
-
 static int cmp_rows(const void *va, const void *vb)
 {
     const struct pub_index_row *a = va, *b = vb;
     int c = strcmp(a->collection, b->collection);
 
-    return c != 0 ? c : cmp_rank(a->journal, b->journal);
+    return c != 0 ? c : gw_rank_cmp(a->journal, b->journal);
 }
 
 int pub_index_new(const struct jc_listing *l, struct pub_index **out)
@@ -76,73 +69,6 @@ const struct pub_index_row *pub_index_find(const struct pub_index *ix, struct sp
 /* --- label values
  * ----------------------------------------------------------------------------------- */
 
-static bool label_plain(uint8_t c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
-           c == '_' || c == '+' || c == '/' || c == '.';
-}
-
-static char *label_encode(struct arena *a, const char *s)
-{
-    static const char hex[] = "0123456789ABCDEF";
-    size_t n = strlen(s), k = 0;
-    char *out = arena_alloc(a, 3 * n + 1);
-
-    if (out == NULL)
-        return NULL;
-    for (size_t i = 0; i < n; i++) {
-        uint8_t c = (uint8_t)s[i];
-
-        if (label_plain(c)) {
-            out[k++] = (char)c;
-        } else {
-            out[k++] = '%';
-            out[k++] = hex[c >> 4];
-            out[k++] = hex[c & 15];
-        }
-    }
-    out[k] = '\0';
-    return out;
-}
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return -1;
-}
-
-/* NULL: malformed or out of memory (the caller cannot go on in either case). */
-static char *label_decode(const char *s)
-{
-    size_t n = strlen(s), k = 0;
-    char *out = mem_alloc(n + 1);
-
-    if (out == NULL)
-        return NULL;
-    for (size_t i = 0; i < n; i++) {
-        if (s[i] != '%') {
-            out[k++] = s[i];
-            continue;
-        }
-        int hi = n - i > 2 ? hex_digit(s[i + 1]) : -1;
-        int lo = hi < 0 ? -1 : hex_digit(s[i + 2]);
-
-        if (lo < 0 || (hi == 0 && lo == 0)) {
-            mem_free(out);
-            return NULL;
-        }
-        out[k++] = (char)(hi * 16 + lo);
-        i += 2;
-    }
-    out[k] = '\0';
-    return out;
-}
-
 /* Exactly 8 hex digits; absent means the given default. */
 static int range_label(const struct jc_spec *spec, const char *name, uint32_t absent, uint32_t *out)
 {
@@ -172,8 +98,7 @@ void pub_layout_free(struct pub_layout *l)
         jc_journal_unref(l->parts[i].journal);
         mem_free(l->parts[i].name);
     }
-    for (size_t i = 0; i < l->pointers_n; i++)
-        mem_free(l->pointers[i]);
+    arena_fini(&l->pointers_of);
     sc_key_free(l->key);
     mem_free(l->collection);
     mem_free(l);
@@ -186,6 +111,7 @@ static int layout_new(struct span collection, size_t parts, struct pub_layout **
     *out = NULL;
     if (l == NULL)
         return E_NOMEM;
+    arena_init(&l->pointers_of, 4 * GW_KEY_BYTES_MAX + 65536);
     l->collection = mem_strndup((const char *)collection.p, collection.n);
     if (l->collection == NULL) {
         pub_layout_free(l);
@@ -198,46 +124,21 @@ static int layout_new(struct span collection, size_t parts, struct pub_layout **
 /* Compiles the key from the pointers. */
 static int layout_key(struct pub_layout *l)
 {
-    struct span spans[PUBLISH_MAX_KEYS];
-
-    if (l->pointers_n == 0)
-        return 0;
-    for (size_t i = 0; i < l->pointers_n; i++)
-        spans[i] = span_str(l->pointers[i]);
-    return sc_key_new(spans, l->pointers_n, &l->key);
+    return l->pointers_n == 0 ? 0 : sc_key_new(l->pointers, l->pointers_n, &l->key);
 }
 
-/* Reads sluice.dev/key/0, /1, ... of one journal. */
-static int pointers_of(const struct jc_spec *spec, char **out, size_t *n)
+/* 1: the journal's key is the layout's; 0: it is another one, or none that can be read; E_NOMEM. */
+static int same_pointers(const struct pub_layout *l, const struct jc_spec *spec)
 {
-    for (*n = 0; *n < PUBLISH_MAX_KEYS; (*n)++) {
-        char name[40];
-        const char *value;
-        int err;
-
-        (void)snprintf(name, sizeof name, PUB_LABEL_KEY "%zu", *n);
-        err = jc_spec_label(spec, name, &value);
-        if (err == E_NOTFOUND)
-            return 0;
-        if (err < 0)
-            return E_INVALID;
-        if ((out[*n] = label_decode(value)) == NULL)
-            return E_INVALID;
-    }
-    return 0;
-}
-
-static bool same_pointers(const struct pub_layout *l, const struct jc_spec *spec)
-{
-    char *got[PUBLISH_MAX_KEYS] = {NULL};
+    struct span got[GW_KEY_PARTS_MAX];
+    struct arena a;
     size_t n = 0;
-    bool same = pointers_of(spec, got, &n) == 0 && n == l->pointers_n;
 
-    for (size_t i = 0; same && i < n; i++)
-        same = strcmp(got[i], l->pointers[i]) == 0;
-    for (size_t i = 0; i < PUBLISH_MAX_KEYS; i++)
-        mem_free(got[i]);
-    return same;
+    arena_init(&a, 4 * GW_KEY_BYTES_MAX + 65536);
+    int err = gw_label_key(spec, &a, got, &n);
+    bool same = err == 0 && pub_layout_has_key(l, got, n);
+    arena_fini(&a);
+    return err == E_NOMEM ? err : same;
 }
 
 static int cmp_parts(const void *va, const void *vb)
@@ -284,12 +185,10 @@ int pub_layout_of(const struct pub_index_row *rows, size_t n, struct pub_layout 
     *why = "out of memory";
     if ((err = layout_new(span_str(rows[0].collection), n, &l)) < 0)
         goto out;
-    if (pointers_of(&rows[0].journal->spec, l->pointers, &l->pointers_n) < 0) {
-        /* entries read so far are freed with the layout */
-        while (l->pointers_n < PUBLISH_MAX_KEYS && l->pointers[l->pointers_n] != NULL)
-            l->pointers_n++;
-        *why = "the collection's key labels are malformed";
-        err = E_INVALID;
+    err = gw_label_key(&rows[0].journal->spec, &l->pointers_of, l->pointers, &l->pointers_n);
+    if (err < 0) {
+        *why = err == E_NOMEM ? *why : "the collection's key labels are malformed";
+        err = err == E_NOMEM ? err : E_INVALID;
         goto out;
     }
     if ((err = layout_key(l)) < 0) {
@@ -298,7 +197,12 @@ int pub_layout_of(const struct pub_index_row *rows, size_t n, struct pub_layout 
         goto out;
     }
     for (size_t i = 0; i < n; i++) {
-        if (i > 0 && !same_pointers(l, &rows[i].journal->spec)) {
+        int same = i == 0 ? 1 : same_pointers(l, &rows[i].journal->spec);
+        if (same < 0) {
+            err = same;
+            goto out;
+        }
+        if (same == 0) {
             *why = "the journals of the collection carry different keys";
             err = E_INVALID;
             goto out;
@@ -336,6 +240,7 @@ int pub_layout_plan(struct span collection, size_t partitions, const struct span
                     size_t keys_n, struct pub_layout **out, const char **why)
 {
     struct pub_layout *l = NULL;
+    size_t bytes = 0;
     int err;
 
     *out = NULL;
@@ -353,10 +258,17 @@ int pub_layout_plan(struct span collection, size_t partitions, const struct span
             err = E_INVALID;
             goto out;
         }
-        err = E_NOMEM;
-        if ((l->pointers[i] = mem_strndup((const char *)keys[i].p, keys[i].n)) == NULL)
+        if ((bytes += keys[i].n) > GW_KEY_BYTES_MAX) {
+            *why = "the key's pointers are too long";
+            err = E_INVALID;
             goto out;
-        l->pointers_n++;
+        }
+        const char *copy = arena_strndup(&l->pointers_of, (const char *)keys[i].p, keys[i].n);
+        if (copy == NULL) {
+            err = E_NOMEM;
+            goto out;
+        }
+        l->pointers[l->pointers_n++] = span_of(copy, keys[i].n);
     }
     if ((err = layout_key(l)) < 0) {
         *why = err == E_NOMEM ? *why : "a key must be a JSON pointer such as /id";
@@ -398,7 +310,7 @@ bool pub_layout_has_key(const struct pub_layout *l, const struct span *keys, siz
     if (l->pointers_n != keys_n)
         return false;
     for (size_t i = 0; i < keys_n; i++)
-        if (!span_eq_str(keys[i], l->pointers[i]))
+        if (!span_eq(keys[i], l->pointers[i]))
             return false;
     return true;
 }
@@ -408,7 +320,7 @@ bool pub_layout_same(const struct pub_layout *a, const struct pub_layout *b)
     if (a->n != b->n || a->pointers_n != b->pointers_n)
         return false;
     for (size_t i = 0; i < a->pointers_n; i++)
-        if (strcmp(a->pointers[i], b->pointers[i]) != 0)
+        if (!span_eq(a->pointers[i], b->pointers[i]))
             return false;
     for (size_t i = 0; i < a->n; i++)
         if (a->parts[i].begin != b->parts[i].begin || a->parts[i].end != b->parts[i].end ||
@@ -453,8 +365,9 @@ static int specs_part(struct pub_specs *s, const struct pub_layout *l, size_t i,
     labels[k++] =
         (struct jc_label){JC_LABEL_KEY_END, arena_printf(s->strings, "%08" PRIx32, part->end)};
     for (size_t p = 0; p < l->pointers_n; p++)
-        labels[k++] = (struct jc_label){arena_printf(s->strings, PUB_LABEL_KEY "%zu", p),
-                                        label_encode(s->strings, l->pointers[p])};
+        labels[k++] =
+            (struct jc_label){arena_printf(s->strings, GW_LABEL_KEY "%zu", p),
+                              gw_label_encode(s->strings, (const char *)l->pointers[p].p)};
     if (l->truncated_at != 0) {
         char clock[17];
 

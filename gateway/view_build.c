@@ -242,9 +242,7 @@ static int rank_cmp(const void *a, const void *b)
     int c = strcmp(x->collection, y->collection);
     if (c != 0)
         return c;
-    if (x->journal->create_revision != y->journal->create_revision)
-        return x->journal->create_revision < y->journal->create_revision ? -1 : 1;
-    return strcmp(x->journal->spec.name, y->journal->spec.name);
+    return gw_rank_cmp(x->journal, y->journal);
 }
 
 /* Where a topic comes from: both NULL without a catalog. */

@@ -30,12 +30,9 @@
 #include "base/executor.h"
 #include "base/mailbox.h"
 #include "gateway/catalog.h"
+#include "gateway/labels.h"
 #include "gateway/view.h"
 #include "journal_client/store.h"
-
-#define GW_LABEL_KEY         "sluice.dev/key/" /* followed by 0, 1, ... */
-#define GW_LABEL_COMPRESSION "sluice.dev/compression"
-#define GW_KEY_PARTS_MAX     32
 
 struct view_build;
 
@@ -51,6 +48,7 @@ struct view_build_opts {
     const struct catalog *catalog;
     /* With a catalog of several tasks: the one of connections without a principal; NULL: none. */
     const char *anonymous_task;
+    bool stable_topic_ids; /* an id does not change with the epoch (decision 0008) */
 };
 
 MUST_USE int view_build_start(const struct view_build_opts *opts, struct view_build **out);
@@ -82,6 +80,3 @@ void view_build_free(struct view_build *vb);
 /* O12. Version 8 form; never one that Kafka reserves, never one whose text begins with '-'. */
 void view_topic_id(const char *task, const char *topic, int32_t epoch, const char *journal,
                    int64_t create_revision, struct kp_uuid *out);
-/* Undoes the percent-encoding of a label value into an arena; E_SYNTAX for anything that the
- * encoder would not have written. */
-MUST_USE int view_label_decode(struct span value, struct arena *a, struct span *out);

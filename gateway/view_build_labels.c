@@ -4,79 +4,13 @@
  */
 #include "gateway/view_build_int.h"
 
-#include <stdio.h>
-
 #include "base/log.h"
 #include "base/mem.h"
 #include "gateway/metrics.h"
 #include "journal_client/uuid.h"
 
-#define SIGNATURE_MAX ((size_t)1024 * 1024)
-
-static bool literal(uint8_t c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
-           c == '_' || c == '+' || c == '/' || c == '.';
-}
-
-static int hex_digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return -1;
-}
-
-int view_label_decode(struct span value, struct arena *a, struct span *out)
-{
-    size_t n = 0;
-
-    *out = (struct span){NULL, 0};
-    uint8_t *text = arena_alloc(a, value.n);
-    if (text == NULL)
-        return E_NOMEM;
-    for (size_t i = 0; i < value.n; i++) {
-        uint8_t c = value.p[i];
-        if (c == '%') {
-            if (value.n - i < 3)
-                return E_SYNTAX;
-            int hi = hex_digit(value.p[i + 1]);
-            int lo = hex_digit(value.p[i + 2]);
-            if (hi < 0 || lo < 0)
-                return E_SYNTAX;
-            c = (uint8_t)(hi * 16 + lo);
-            i += 2;
-        } else if (!literal(c)) {
-            return E_SYNTAX;
-        }
-        text[n++] = c;
-    }
-    *out = span_of(text, n);
-    return 0;
-}
-
-/* The pointers of the key, decoded; *n = 0: no key. Stops at the first index that is missing. */
-static int read_key(const struct jc_spec *spec, struct arena *a, struct span *pointers, size_t *n)
-{
-    char name[sizeof GW_LABEL_KEY + 8];
-    const char *value;
-    int err;
-
-    *n = 0;
-    for (unsigned i = 0; i < GW_KEY_PARTS_MAX; i++) {
-        snprintf(name, sizeof name, GW_LABEL_KEY "%u", i);
-        err = jc_spec_label(spec, name, &value);
-        if (err == E_NOTFOUND)
-            return 0;
-        if (err < 0 || (err = view_label_decode(span_str(value), a, &pointers[i])) < 0)
-            return err;
-        *n = i + 1;
-    }
-    return 0;
-}
+/* More than any key that labels or a catalog may have. */
+#define SIGNATURE_MAX ((size_t)65536)
 
 static enum kp_codec read_codec(const struct jc_spec *spec)
 {
@@ -139,7 +73,7 @@ static int choose_key(const struct catalog_binding *b, const struct jc_spec *spe
             pointers[i] = b->collection->keys[i];
         return 0;
     }
-    return spec == NULL ? 0 : read_key(spec, a, pointers, n);
+    return spec == NULL ? 0 : gw_label_key(spec, a, pointers, n);
 }
 
 /* The Avro part of an encoder. */
@@ -172,7 +106,7 @@ static void sign_avro(const struct gw_encoder *e, struct writer *signature)
 const struct gw_encoder *vb_encoder_for(const struct vb_topic *t, const struct jc_spec *spec)
 {
     struct span pointers[GW_KEY_PARTS_MAX] = {{NULL, 0}};
-    const struct gw_encoder *out = NULL;
+    const struct gw_encoder *found = NULL;
     struct writer signature;
     struct arena a;
     size_t n;
@@ -184,7 +118,10 @@ const struct gw_encoder *vb_encoder_for(const struct vb_topic *t, const struct j
     like.codec = t->spec != NULL && t->spec->has_codec ? t->spec->codec
                  : spec != NULL                        ? read_codec(spec)
                                                        : KP_CODEC_NONE;
-    if (choose_key(t->binding, spec, &a, pointers, &n) < 0)
+    int err = choose_key(t->binding, spec, &a, pointers, &n);
+    if (err == E_NOMEM)
+        goto out;
+    if (err < 0)
         n = 0; /* half a key would route nobody right: no key */
     wr_u8(&signature, (uint8_t)like.codec);
     wr_u8(&signature, like.avro != NULL);
@@ -194,10 +131,11 @@ const struct gw_encoder *vb_encoder_for(const struct vb_topic *t, const struct j
     }
     sign_avro(&like, &signature);
     if (wr_err(&signature) == 0)
-        out = intern(t->vb, &signature, &like, pointers, n);
+        found = intern(t->vb, &signature, &like, pointers, n);
+out:
     wr_fini(&signature);
     arena_fini(&a);
-    return out;
+    return found;
 }
 
 void vb_encoders_free(struct view_build *vb)

@@ -193,7 +193,8 @@ static int show(struct vb_topic *t, struct vb_slot *const *slots, size_t n, bool
     t->served.parts_n = parts_n;
     t->served.epoch = epoch;
     t->shown_n = n;
-    view_topic_id(t->task, t->name, epoch, n == 0 ? "" : slots[0]->journal->spec.name,
+    view_topic_id(t->task, t->name, t->vb->opts.stable_topic_ids ? 0 : epoch,
+                  n == 0 ? "" : slots[0]->journal->spec.name,
                   n == 0 ? 0 : slots[0]->journal->create_revision, &t->served.id);
     t->shown = true;
     *changed = true;
@@ -272,22 +273,19 @@ static void frontier_take(struct gw_frontier *f, const struct vb_slot *s)
 }
 
 /* What may change while the list of journals stays: bound, labels, settings. */
-static int refresh(struct vb_topic *t, const struct vb_slot *first, bool *changed)
+static void refresh(struct vb_topic *t, const struct jc_journal *journal,
+                    const struct gw_encoder *encoder, bool *changed)
 {
-    const struct jc_journal *journal = first == NULL ? NULL : first->journal;
-    const struct gw_encoder *encoder = vb_encoder_for(t, journal == NULL ? NULL : &journal->spec);
     const struct gw_bound bound = {t->own_clock > t->label_clock ? t->own_clock : t->label_clock,
                                    t->binding == NULL ? UINT64_MAX : t->binding->bound.max_clock};
     bool signal = t->spec != NULL && t->spec->signal;
 
-    if (encoder == NULL)
-        return E_NOMEM;
     struct gw_topic *g = &t->served;
     bool same = g->name != NULL && g->first == journal && g->encoder == encoder &&
                 g->signal == signal && g->bound.min_clock == bound.min_clock &&
                 g->bound.max_clock == bound.max_clock && frontier_same(&g->frontier, &t->frontier);
     if (same)
-        return 0;
+        return;
     const struct jc_journal *old = g->first;
     g->task = t->task;
     g->name = t->name;
@@ -298,7 +296,6 @@ static int refresh(struct vb_topic *t, const struct vb_slot *first, bool *change
     g->signal = signal;
     jc_journal_unref(old);
     *changed = true;
-    return 0;
 }
 
 /* notBefore hides what was shown before, and a later one of the same life never shows it again:
@@ -328,6 +325,11 @@ int vb_topic_apply(struct vb_topic *t, struct vb_slot *const *slots, size_t n, b
         known = known && slots[i]->known;
         frontier_take(&t->frontier, slots[i]);
     }
+    /* What a shown topic must have, before anything of it is shown. */
+    const struct jc_journal *first = n == 0 ? NULL : slots[0]->journal;
+    const struct gw_encoder *encoder = vb_encoder_for(t, first == NULL ? NULL : &first->spec);
+    if (encoder == NULL)
+        return E_NOMEM;
     if ((err = judge_backfill(t)) < 0)
         return err;
     if (err == 1 && n == 0) /* what is stored of an earlier list stays, so the epoch does */
@@ -338,6 +340,6 @@ int vb_topic_apply(struct vb_topic *t, struct vb_slot *const *slots, size_t n, b
         return err;
     /* A bound takes effect at once, also while a longer list waits for its heads. */
     if (t->shown)
-        err = refresh(t, n == 0 ? NULL : slots[0], changed);
-    return err;
+        refresh(t, first, encoder, changed);
+    return 0;
 }

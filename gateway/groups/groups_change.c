@@ -178,7 +178,11 @@ static int plan(struct groups *gs, struct groups_ask *ask)
         return E_NOTFOUND;
     if ((err = plan_room(ask, t->parts_n)) < 0)
         return err;
-    plan_topic(t, (const char *)ask->topic.p, ask); /* ends with a NUL, and lives as the ask */
+    /* As it is served: commits are filed under that name, whichever was asked. */
+    const char *name = arena_strndup(&ask->arena, t->name, strlen(t->name));
+    if (name == NULL)
+        return E_NOMEM;
+    plan_topic(t, name, ask);
     return 0;
 }
 
