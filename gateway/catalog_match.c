@@ -70,14 +70,20 @@ static bool is_value(const char *label, const struct catalog_value *v)
     return other && decodes_to(label + 2, v->text);
 }
 
-static bool has_one(const struct catalog_field_values *f, const struct jc_spec *spec)
+/* unreadable: what counts when the field's label cannot be told: it is there twice, or the field's
+ * name is longer than a label's can be. */
+static bool has_one(const struct catalog_field_values *f, const struct jc_spec *spec,
+                    bool unreadable)
 {
     char name[300];
     const char *label;
 
     int n = snprintf(name, sizeof name, FIELD_LABEL "%s", f->field);
-    if (n < 0 || (size_t)n >= sizeof name || jc_spec_label(spec, name, &label) < 0)
-        return false;
+    if (n < 0 || (size_t)n >= sizeof name)
+        return unreadable;
+    int err = jc_spec_label(spec, name, &label);
+    if (err < 0)
+        return err != E_NOTFOUND && unreadable;
     for (size_t i = 0; i < f->values_n; i++) {
         if (is_value(label, &f->values[i]))
             return true;
@@ -88,11 +94,11 @@ static bool has_one(const struct catalog_field_values *f, const struct jc_spec *
 bool catalog_selects(const struct catalog_selector *s, const struct jc_spec *spec)
 {
     for (size_t i = 0; i < s->include_n; i++) {
-        if (!has_one(&s->include[i], spec))
+        if (!has_one(&s->include[i], spec, false))
             return false;
     }
     for (size_t i = 0; i < s->exclude_n; i++) {
-        if (has_one(&s->exclude[i], spec))
+        if (has_one(&s->exclude[i], spec, true)) /* in doubt it is not shown */
             return false;
     }
     return true;

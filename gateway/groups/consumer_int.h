@@ -38,7 +38,7 @@ struct consumer_regex {
     bool *hits;      /* of the live topics, by index; as of the last refresh */
     bool *new_hits;  /* while a refresh goes on */
     size_t text_n;
-    char text[];
+    char text[]; /* and a NUL */
 };
 
 enum consumer_member_state {

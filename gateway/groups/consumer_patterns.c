@@ -188,7 +188,7 @@ int consumer_pattern_get(struct consumer *c, struct span text, const struct cons
     }
     if (c->regexes_n >= CONSUMER_PATTERNS_MAX)
         return E_LIMIT;
-    if ((r = mem_zalloc(sizeof *r + text.n)) == NULL)
+    if ((r = mem_zalloc(sizeof *r + text.n + 1)) == NULL)
         return E_NOMEM;
     if ((err = group_regex_new(text, &r->re, why, why_bytes)) < 0) {
         err = err == E_LIMIT ? E_SYNTAX : err;

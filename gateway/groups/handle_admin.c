@@ -308,7 +308,6 @@ static void offsets_deleted(struct group_write *w)
     groups_settle(gs, g, &out);
 }
 
-/* Of every epoch: an audit has no use for what the operator deletes. */
 /* A request may name a partition, or its topic, any number of times. */
 static bool planned(const struct group_write *w, const char *topic, int32_t partition,
                     int32_t epoch)
@@ -321,7 +320,8 @@ static bool planned(const struct group_write *w, const char *topic, int32_t part
     return false;
 }
 
-/* There is room for one operation for each offset of the group. */
+/* Of every epoch: an audit has no use for what the operator deletes. There is room for one
+ * operation for each offset of the group. */
 static int delete_partition(struct group_call *c, const struct offsets_topic *t, int32_t partition)
 {
     for (size_t i = 0; t != NULL && i < t->n; i++) {
@@ -351,9 +351,11 @@ static int delete_topic(struct groups *gs, struct group_call *c,
     const struct gw_topic *t = groups_topic(gs, c->task_name, in->name);
     int16_t error = KE_NONE;
 
-    if (t == NULL && offsets_topic(&g->offsets, in->name) == NULL)
+    /* Commits and subscriptions are by the served name, whichever was asked. */
+    struct span name = t == NULL ? in->name : span_str(t->name);
+    if (t == NULL && offsets_topic(&g->offsets, name) == NULL)
         error = KE_UNKNOWN_TOPIC_OR_PARTITION;
-    else if (!g->ops->empty(g) && g->ops->subscribed(g, in->name))
+    else if (!g->ops->empty(g) && g->ops->subscribed(g, name))
         error = KE_GROUP_SUBSCRIBED_TO_TOPIC;
     out->name = in->name;
     out->partitions_n = in->partitions_n;
@@ -364,7 +366,7 @@ static int delete_topic(struct groups *gs, struct group_call *c,
     for (int32_t i = 0; i < in->partitions_n; i++) {
         out->partitions[i].partition_index = in->partitions[i].partition_index;
         out->partitions[i].error_code = error;
-        if (error == KE_NONE && delete_partition(c, offsets_topic(&g->offsets, in->name),
+        if (error == KE_NONE && delete_partition(c, offsets_topic(&g->offsets, name),
                                                  in->partitions[i].partition_index) < 0)
             return E_NOMEM;
     }

@@ -113,8 +113,12 @@ static int fill_names(struct group_call *c, const struct consumer_member *m, mem
             return E_NOMEM;
         out->subscribed_topic_names[i] = span_of(p, m->names[i].n);
     }
-    if (m->regex != NULL)
-        return copy(c, m->regex->text, &out->subscribed_topic_regex);
+    if (m->regex == NULL)
+        return 0;
+    char *p = arena_strndup(&c->arena, m->regex->text, m->regex->text_n);
+    if (p == NULL)
+        return E_NOMEM;
+    out->subscribed_topic_regex = span_of(p, m->regex->text_n);
     return 0;
 }
 

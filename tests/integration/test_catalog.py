@@ -7,7 +7,8 @@ import subprocess
 import pytest
 
 import clients
-from kafka_raw import (DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS, EARLIEST, EPOCH_END, FETCH, FIND_COORDINATOR, LATEST, METADATA, ZERO_ID,
+from groups_raw import OFFSET_COMMIT, OFFSET_DELETE
+from kafka_raw import (DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS, EARLIEST, EPOCH_END, FETCH, FIND_COORDINATOR, LATEST, METADATA, OFFSET_FETCH, ZERO_ID,
                        Conn)
 from journals import Journal
 from sluice import run_cli
@@ -87,6 +88,21 @@ def test_strict_names_are_encoded_and_decoded_in_every_api(serve):
             assert e['topics'][0]['partitions'][0]['error_code'] == 0
             recs, p = c.records_from(asked, 0, 0)
             assert p['error_code'] == 0 and values(recs) == [i], asked
+        # commits are the served name's, whichever was asked
+        for asked in ('a/b-c', 'a.2fb.2dc', 'a.2Fb.2Dc'):
+            r = c.call(OFFSET_COMMIT, 8, group_id='g', topics=[{'name': asked, 'partitions': [{'partition_index': 0, 'committed_offset': 7}]}])
+            assert r['topics'][0]['partitions'][0]['error_code'] == 0
+            for other in ('a/b-c', 'a.2Fb.2Dc'):
+                r = c.call(OFFSET_FETCH, 7, group_id='g', topics=[{'name': other, 'partition_indexes': [0]}])
+                assert r['topics'][0]['partitions'][0]['committed_offset'] == 7
+            r = json.loads(s.request('POST', '/v1/groups/g/reset?task=t&to=earliest&execute=true&topic=' + asked)[1])
+            assert [(o['topic'], o['from'], o['to']) for o in r['offsets']] == [('a.2Fb.2Dc', 7, 0)]
+            r = c.call(OFFSET_FETCH, 7, group_id='g', topics=None)
+            assert [(t['name'], t['partitions'][0]['committed_offset']) for t in r['topics']] == [('a.2Fb.2Dc', 0)]
+            r = c.call(OFFSET_DELETE, 0, group_id='g', topics=[{'name': asked, 'partitions': [{'partition_index': 0}]}])
+            assert r['topics'][0]['partitions'][0]['error_code'] == 0
+            r = c.call(OFFSET_FETCH, 7, group_id='g', topics=None)
+            assert r['topics'] == []
         for wrong in ['orders.v1', 'a.b', 'a.2', '.', 'a.2Fb.2Dc.']:
             assert c.metadata(wrong)['error_code'] in (3, 17)
             assert c.fetch(wrong, 0, 0)['error_code'] == 3

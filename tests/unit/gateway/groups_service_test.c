@@ -459,6 +459,39 @@ static void groups_are_described_and_listed(void **arg)
     groups_lab_fini(&lab);
 }
 
+/* REV's find: what lay behind a pattern in memory was sent along. */
+static void a_pattern_is_described_as_it_was_sent(void **arg)
+{
+    struct groups_lab lab;
+    char text[64];
+
+    (void)arg;
+    groups_lab_init(&lab);
+    for (size_t n = 1; n < sizeof text; n++) { /* some fill their block of memory */
+        struct kp_consumer_group_heartbeat_req *hb =
+            harness_body(&lab.h, KP_API_CONSUMER_GROUP_HEARTBEAT);
+        memset(text, 'a', n);
+        hb->group_id = span_str("g");
+        hb->member_id = span_str("m");
+        hb->rebalance_timeout_ms = 1000;
+        hb->subscribed_topic_regex = span_of(text, n);
+        hb->topic_partitions_n = 0;
+        const struct kp_consumer_group_heartbeat_resp *in =
+            lab_call(&lab, KP_API_CONSUMER_GROUP_HEARTBEAT, 1, hb);
+        assert_int_equal(in->error_code, 0);
+        struct kp_consumer_group_describe_req *req =
+            harness_body(&lab.h, KP_API_CONSUMER_GROUP_DESCRIBE);
+        struct span name = span_str("g");
+        req->group_ids = &name;
+        req->group_ids_n = 1;
+        const struct kp_consumer_group_describe_resp *resp =
+            lab_call(&lab, KP_API_CONSUMER_GROUP_DESCRIBE, 0, req);
+        assert_int_equal(resp->groups[0].members_n, 1);
+        assert_true(span_eq(resp->groups[0].members[0].subscribed_topic_regex, span_of(text, n)));
+    }
+    groups_lab_fini(&lab);
+}
+
 static void a_task_that_is_served_elsewhere_is_sent_there(void **arg)
 {
     struct groups_lab lab;
@@ -570,6 +603,7 @@ int main(void)
         cmocka_unit_test(groups_are_deleted_only_when_nobody_is_in),
         cmocka_unit_test(all_offsets_are_asked_for_by_null_and_none_by_an_empty_list),
         cmocka_unit_test(groups_are_described_and_listed),
+        cmocka_unit_test(a_pattern_is_described_as_it_was_sent),
         cmocka_unit_test(a_task_that_is_served_elsewhere_is_sent_there),
         cmocka_unit_test(ids_that_cannot_be_are_refused),
         cmocka_unit_test(a_client_that_goes_away_while_it_waits_is_let_go_of),

@@ -167,9 +167,35 @@ static void two_labels_of_one_name_are_malformed(void **state)
     assert_int_equal(metric_get(M_LABELS_REFUSED), refused + 1);
 }
 
+/* What cannot be told is shown neither by include nor by exclude. */
+static void a_doubled_field_label_is_selected_by_nobody(void **state)
+{
+    struct catalog_value eu = {.is_text = true, .text = span_str("eu")};
+    struct catalog_field_values region = {.field = "region", .values = &eu, .values_n = 1};
+    const struct catalog_selector with = {.include = &region, .include_n = 1};
+    const struct catalog_selector without = {.exclude = &region, .exclude_n = 1};
+    const char *const field = "estuary.dev/field/region";
+    struct jc_label two[] = {{field, "us"}, {field, "us"}}, eu_label[] = {{field, "eu"}};
+    struct jc_spec spec = {.name = "j", .labels = two, .labels_n = 2};
+
+    (void)state;
+    assert_false(catalog_selects(&with, &spec));
+    assert_false(catalog_selects(&without, &spec));
+    spec.labels_n = 1; /* us */
+    assert_false(catalog_selects(&with, &spec));
+    assert_true(catalog_selects(&without, &spec));
+    spec.labels = eu_label;
+    assert_true(catalog_selects(&with, &spec));
+    assert_false(catalog_selects(&without, &spec));
+    spec.labels_n = 0;
+    assert_false(catalog_selects(&with, &spec));
+    assert_true(catalog_selects(&without, &spec));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_doubled_field_label_is_selected_by_nobody),
         cmocka_unit_test_setup_teardown(bindings_are_the_topics_and_empty_ones_are_listed, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_backfill_counter_raises_the_epoch_and_never_lowers_it,
