@@ -158,6 +158,7 @@ struct gz_range {
     unsigned attempt;
     int64_t since_ms;
     struct gz_call *call;
+    int64_t until; /* where the running call ends: behind end when it reads ahead */
     struct writer got;
     int64_t got_at;
     int status;
@@ -168,6 +169,16 @@ struct gz_range {
 void gz_range_start(struct gz_range *r);
 /* Home. done may still come, with E_CANCELED, for a range that is busy. */
 void gz_range_cancel(struct gz_range *r);
+
+/* --- reading ahead (ahead.c); home: a broker reads a stored fragment from its begin, whatever part
+ * of it is asked for, so what is read through one comes in large pieces. --- */
+/* Where a read that begins at `begin` should end. */
+int64_t gz_ahead_until(const struct gz_frag *f, int64_t begin, int64_t end);
+/* Keeps bytes (a reference is taken). */
+void gz_ahead_keep(struct gz_journal *j, int64_t at, struct blob *bytes);
+/* What is kept of the journal at begin; its span is borrowed until the next turn. */
+struct span gz_ahead_find(const struct gz_journal *j, int64_t begin);
+void gz_ahead_drop(struct gz_journal *j);
 
 /* --- direct reads (direct.c, codec.c); the I/O pool --- */
 struct gz_spool; /* an inflated fragment in a scratch file, counted */
@@ -261,7 +272,10 @@ struct gz_journal {
     bool tail_set;
     STAILQ_HEAD(, gz_tail_blob) ring;
     size_t ring_bytes;
-    struct gz_feed search; /* back from the head for content, or a scan for a seek */
+    struct blob *ahead; /* of a stored fragment, read through a broker (ahead.c); NULL */
+    int64_t ahead_at;
+    TAILQ_ENTRY(gz_journal) ahead_link; /* while ahead is set */
+    struct gz_feed search;              /* back from the head for content, or a scan for a seek */
     struct gz_range range;
     int64_t search_to, search_bytes;
     bool searching, scanning;
@@ -424,7 +438,9 @@ struct gz_store {
     char *token;
     char *journals; /* what tokens are limited to, NULL: all */
     int64_t token_s, token_until_s;
-    char *zone; /* NULL: none is preferred */
+    char *zone;                                   /* NULL: none is preferred */
+    TAILQ_HEAD(gz_ahead_list, gz_journal) aheads; /* newest first */
+    size_t aheads_n;
     STAILQ_HEAD(, gz_journal) dirty;
     struct event *heads_timer;
     unsigned heads_busy; /* a write of heads is under way */

@@ -251,6 +251,7 @@ static void stop_all(struct gz_journal *j)
 static void forget(struct gz_journal *j)
 {
     gz_ring_drop(j);
+    gz_ahead_drop(j);
     if (j->tail_set)
         gz_feed_fini(&j->tail);
     j->tail_set = false;

@@ -9,7 +9,7 @@
 #define ABSENT_MAX 8 /* so often a broker may say that it has not what was seen already */
 
 static void step(struct gz_range *r);
-static void ask_broker(struct gz_range *r);
+static void ask_broker(struct gz_range *r, const struct gz_frag *f);
 
 static void run_done(struct task *t)
 {
@@ -71,7 +71,6 @@ void gz_range_start(struct gz_range *r)
     r->s = r->j->store;
     r->busy = true;
     r->since_ms = gz_mono_ms(r->s);
-    wr_init(&r->got, r->max);
     (void)gz_journal_ref(r->j);
     gz_later(r->s, &r->task, run_step);
 }
@@ -104,6 +103,8 @@ static bool from_ring(struct gz_range *r)
 
     if (stop - at > (int64_t)r->max)
         stop = at + (int64_t)r->max;
+    wr_fini(&r->got);
+    wr_init(&r->got, r->max);
     STAILQ_FOREACH(b, &r->j->ring, link)
     {
         int64_t b_end = b->at + (int64_t)b->bytes->len;
@@ -126,6 +127,44 @@ static void give(struct gz_range *r, int64_t at)
 }
 
 /* --- the broker --- */
+
+/* No more than was asked for. */
+static size_t part_of(const struct gz_range *r, int64_t at, size_t n)
+{
+    size_t room = r->end - at < (int64_t)r->max ? (size_t)(r->end - at) : r->max;
+
+    return n < room ? n : room;
+}
+
+/* What the call brought: all of it, or its begin, and the rest is kept. */
+static void give_read(struct gz_range *r)
+{
+    size_t n = part_of(r, r->got_at, wr_len(&r->got));
+    struct blob *all;
+
+    gz_count_read(false, wr_len(&r->got));
+    if (n == wr_len(&r->got)) {
+        give(r, r->got_at);
+        return;
+    }
+    r->at = r->got_at;
+    if ((all = wr_take(&r->got)) != NULL && (r->bytes = blob_copy(span_of(all->data, n))) != NULL)
+        gz_ahead_keep(r->j, r->at, all);
+    blob_unref(all);
+    end(r, r->bytes == NULL ? E_NOMEM : 0);
+}
+
+static bool from_ahead(struct gz_range *r)
+{
+    struct span kept = gz_ahead_find(r->j, r->begin);
+
+    if (kept.n == 0)
+        return false;
+    r->at = r->begin;
+    r->bytes = blob_copy(span_of(kept.p, part_of(r, r->begin, kept.n)));
+    end(r, r->bytes == NULL ? E_NOMEM : 0);
+    return true;
+}
 
 static void on_message(void *arg, struct span msg)
 {
@@ -153,22 +192,19 @@ static void on_message(void *arg, struct span msg)
         r->status = GZ_OK;
         gz_call_cancel(r->call);
         r->call = NULL;
-        give(r, r->got_at);
+        give_read(r);
         return;
     }
     size_t skip = (size_t)(want - m.offset);
     if (skip >= m.content.n)
         return;
     struct span bytes = span_of(m.content.p + skip, m.content.n - skip);
-    size_t room = r->max - held;
-    if (r->end - want < (int64_t)room)
-        room = (size_t)(r->end - want);
+    size_t room = r->until > want ? (size_t)(r->until - want) : 0;
     wr_bytes(&r->got, bytes.p, bytes.n < room ? bytes.n : room);
     if (bytes.n >= room) {
         gz_call_cancel(r->call);
         r->call = NULL;
-        gz_count_read(false, wr_len(&r->got));
-        give(r, r->got_at);
+        give_read(r);
     }
 }
 
@@ -178,8 +214,7 @@ static void on_end(void *arg, const struct gz_end *e)
 
     r->call = NULL;
     if (wr_len(&r->got) > 0) {
-        gz_count_read(false, wr_len(&r->got));
-        give(r, r->got_at);
+        give_read(r);
         return;
     }
     if (e->err == 0 && r->status == GZ_NOT_YET_AVAILABLE && r->attempt >= ABSENT_MAX) {
@@ -189,7 +224,8 @@ static void on_end(void *arg, const struct gz_end *e)
     again(r, e->err);
 }
 
-static void ask_broker(struct gz_range *r)
+/* f: the stored fragment that holds begin; NULL: none does, or it is not known. */
+static void ask_broker(struct gz_range *r, const struct gz_frag *f)
 {
     const struct gz_call_cb cb = {.on_message = on_message, .on_end = on_end, .arg = r};
     Gz__ReadRequest rq;
@@ -198,7 +234,12 @@ static void ask_broker(struct gz_range *r)
 
     rq.journal = r->j->name;
     rq.offset = r->begin;
-    rq.end_offset = r->end - r->begin > (int64_t)r->max ? r->begin + (int64_t)r->max : r->end;
+    r->until = r->end - r->begin > (int64_t)r->max ? r->begin + (int64_t)r->max : r->end;
+    if (f != NULL)
+        r->until = gz_ahead_until(f, r->begin, r->until);
+    wr_fini(&r->got);
+    wr_init(&r->got, (size_t)(r->until - r->begin));
+    rq.end_offset = r->until;
     rq.min_etcd_revision = r->j->mod_revision;
     r->status = -1;
     if ((err = gz_rpc(r->s, r->j->endpoint, "Read", &rq.base, GZ_RPC_MS, &cb, &r->call)) < 0)
@@ -251,16 +292,18 @@ static void step(struct gz_range *r)
         }
         r->begin = j->frags.v[k].begin;
     }
-    if (k == j->frags.n || j->frags.v[k].url == NULL || r->no_direct) {
+    if (from_ahead(r))
+        return;
+    const struct gz_frag *f = k < j->frags.n ? &j->frags.v[k] : NULL;
+    if (f == NULL || f->url == NULL || r->no_direct) {
         gz_journal_refresh(j, 30000);
-        ask_broker(r);
+        ask_broker(r, f);
         return;
     }
-    const struct gz_frag *f = &j->frags.v[k];
     stop = f->end < r->end ? f->end : r->end;
     if (stop - r->begin > (int64_t)r->max)
         stop = r->begin + (int64_t)r->max;
     int err = gz_direct_start(j, f, r->begin, (size_t)(stop - r->begin), on_direct, r, &r->job);
     if (err < 0)
-        ask_broker(r);
+        ask_broker(r, f);
 }

@@ -542,6 +542,7 @@ int jc_gazette_open(const struct jc_gazette_opts *o, struct jc_store **out, char
     STAILQ_INIT(&s->told_now);
     STAILQ_INIT(&s->told_next);
     TAILQ_INIT(&s->txns);
+    TAILQ_INIT(&s->aheads);
     TAILQ_INIT(&s->txns_running);
     TAILQ_INIT(&s->applies);
     TAILQ_INIT(&s->spools);
