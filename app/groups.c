@@ -204,7 +204,9 @@ static int ask(const struct cli_command *cmd, const struct verb *v, const char *
         rc = show(cmd, v, cli_switch(&f->json), &a);
     } else {
         http_error_text(&a, text, sizeof text);
-        cli_error(cmd, "%s", text);
+        bool hint = f->task.n == 0 && strstr(text, "no such group") != NULL;
+        cli_error(cmd, "%s%s", text,
+                  hint ? " (of a task: give --task; `sluice groups` lists them)" : "");
     }
     http_answer_fini(&a);
     wr_fini(&path);

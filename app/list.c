@@ -136,18 +136,18 @@ static void fill_topics(struct table *t, const json_t *root)
     json_t *topic, *p;
     size_t i, k;
 
-    t->columns = 7;
-    table_add(t, (const char *const[]){"TOPIC", "PARTITION", "LOG START", "HIGH WATERMARK", "EPOCH",
-                                       "JOURNAL", "BACKFILL"});
+    t->columns = 8;
+    table_add(t, (const char *const[]){"TOPIC", "TASK", "PARTITION", "LOG START", "HIGH WATERMARK",
+                                       "EPOCH", "JOURNAL", "BACKFILL"});
     json_array_foreach(json_object_get(root, "topics"), i, topic)
     {
         json_array_foreach(json_object_get(topic, "partitions"), k, p)
         {
-            table_add(t, (const char *const[]){text_of(topic, "name"), number_of(t, p, "partition"),
-                                               number_of(t, p, "log_start"),
-                                               number_of(t, p, "high_watermark"),
-                                               number_of(t, topic, "epoch"), text_of(p, "journal"),
-                                               backfill_of(t, topic)});
+            table_add(t, (const char *const[]){
+                             text_of(topic, "name"), text_of(topic, "task"),
+                             number_of(t, p, "partition"), number_of(t, p, "log_start"),
+                             number_of(t, p, "high_watermark"), number_of(t, topic, "epoch"),
+                             text_of(p, "journal"), backfill_of(t, topic)});
         }
     }
 }

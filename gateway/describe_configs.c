@@ -8,6 +8,9 @@
 #include "gateway/metrics.h"
 #include "gateway/topics.h"
 
+/* A few bytes of a request, the same name over and over, ask for two thousand of an answer. */
+#define ANSWER_MAX ((size_t)8 << 20)
+
 enum { RESOURCE_TOPIC = 2, RESOURCE_BROKER = 4 };
 enum { SOURCE_TOPIC = 1, SOURCE_STATIC_BROKER = 4, SOURCE_DEFAULT = 5 };
 enum { TYPE_BOOLEAN = 1, TYPE_STRING = 2, TYPE_INT = 3, TYPE_LONG = 5, TYPE_LIST = 7 };
@@ -143,7 +146,8 @@ static bool wanted(const struct kp_describe_configs_req_resources *r, const char
 }
 
 static int put_entries(struct request *rq, const struct kp_describe_configs_req_resources *r,
-                       const struct entries *e, struct kp_describe_configs_resp_results *out)
+                       const struct entries *e, struct kp_describe_configs_resp_results *out,
+                       size_t *left)
 {
     const struct kp_describe_configs_req *body = rq->body;
 
@@ -164,6 +168,9 @@ static int put_entries(struct request *rq, const struct kp_describe_configs_req_
         c->config_type = in->type;
         if (body->include_documentation)
             c->documentation = span_str(in->doc);
+        size_t bytes =
+            16 + c->documentation.n + (body->include_synonyms ? 2 : 1) * (c->name.n + c->value.n);
+        *left -= bytes < *left ? bytes : *left;
         if (!body->include_synonyms)
             continue;
         c->synonyms =
@@ -185,14 +192,19 @@ static void refuse(struct kp_describe_configs_resp_results *out, int16_t error, 
     metric_kafka_error(error);
 }
 
+/* left: bytes that the answer may still grow by. */
 static int describe(struct request *rq, const struct kp_describe_configs_req_resources *r,
-                    struct kp_describe_configs_resp_results *out)
+                    struct kp_describe_configs_resp_results *out, size_t *left)
 {
     struct entries e = {.arena = &rq->arena};
 
     out->resource_type = r->resource_type;
     out->resource_name = r->resource_name;
     out->error_message = (struct span){NULL, 0};
+    if (*left == 0) {
+        refuse(out, KE_INVALID_REQUEST, "too many resources: ask for fewer at a time");
+        return 0;
+    }
     if (r->resource_type == RESOURCE_TOPIC) {
         const struct gw_topic *t = gw_task_topic(request_task(rq), r->resource_name);
         if (t == NULL) {
@@ -212,21 +224,21 @@ static int describe(struct request *rq, const struct kp_describe_configs_req_res
         refuse(out, KE_INVALID_REQUEST, "only topics and brokers have settings here");
         return 0;
     }
-    return put_entries(rq, r, &e, out);
+    return put_entries(rq, r, &e, out, left);
 }
 
 int handle_describe_configs(struct request *rq)
 {
     const struct kp_describe_configs_req *body = rq->body;
     struct kp_describe_configs_resp *resp = request_response(rq);
-    size_t n = (size_t)body->resources_n;
+    size_t n = (size_t)body->resources_n, left = ANSWER_MAX;
 
     if (resp == NULL ||
         (resp->results = kp_array(&kp_describe_configs_resp_results_desc, &rq->arena, n)) == NULL)
         return E_NOMEM;
     resp->results_n = (int32_t)n;
     for (size_t i = 0; i < n; i++) {
-        int err = describe(rq, &body->resources[i], &resp->results[i]);
+        int err = describe(rq, &body->resources[i], &resp->results[i], &left);
         if (err < 0)
             return err;
     }

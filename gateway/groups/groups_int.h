@@ -96,6 +96,8 @@ int64_t groups_wall_ms(const struct groups *gs); /* since 1970 */
 struct group *groups_find(struct groups *gs, const char *task, struct span id);
 /* Finds or makes; E_LIMIT: the task has too many; E_NOMEM. */
 MUST_USE int groups_make(struct groups *gs, const char *task, struct span id, struct group **out);
+/* How many groups the task has. */
+size_t groups_of(const struct groups *gs, const char *task);
 /* After every event of g that may have changed more than a deadline to a later one: answers those
  * who are done, stores a risen generation and the moment it turned empty, sets the next deadline.
  * Frees g when nothing of it is worth keeping: do not touch it afterwards. */

@@ -198,6 +198,12 @@ int groups_make(struct groups *gs, const char *task, struct span id, struct grou
     return 0;
 }
 
+size_t groups_of(const struct groups *gs, const char *task)
+{
+    const struct groups_count *count = keymap_get(&gs->counts, span_str(task));
+    return count == NULL ? 0 : count->n;
+}
+
 void groups_drop(struct groups *gs, struct group *g)
 {
     struct groups_count *count = keymap_get(&gs->counts, span_str(g->task));

@@ -172,7 +172,7 @@ static int list_one(struct group_call *c, const struct group *g)
 static void run_list(struct groups *gs, struct group_call *c)
 {
     struct kp_list_groups_resp *resp = c->resp;
-    size_t n = c->refuse != KE_NONE ? 0 : gs->table.n;
+    size_t n = c->refuse != KE_NONE ? 0 : groups_of(gs, c->task_name);
     const struct group *g;
 
     resp->groups_n = 0;

@@ -75,6 +75,37 @@ static void a_topic_shows_its_real_settings(void **state)
     }
 }
 
+/* 20 bytes of a request ask for 2,000 of an answer. */
+static void an_answer_that_gets_too_long_says_so_for_what_is_left(void **state)
+{
+    enum { N = 8000 };
+    struct harness *h = *state;
+    struct mem_conn *mc = mem_conn_new(h);
+    struct kp_describe_configs_req *body = harness_body(h, KP_API_DESCRIBE_CONFIGS);
+
+    body->resources = kp_array(&kp_describe_configs_req_resources_desc, &h->arena, N);
+    body->resources_n = N;
+    for (int i = 0; i < N; i++) {
+        body->resources[i].resource_type = 2;
+        body->resources[i].resource_name = span_str("orders");
+        body->resources[i].configuration_keys_n = -1;
+    }
+    body->include_documentation = true;
+    const struct kp_describe_configs_resp *resp =
+        harness_call(mc, KP_API_DESCRIBE_CONFIGS, 4, body);
+    assert_int_equal(resp->results_n, N);
+    assert_int_equal(resp->results[100].error_code, 0);
+    int32_t served = 0;
+    while (served < N && resp->results[served].error_code == 0)
+        served++;
+    assert_in_range(served, 2000, N - 1);
+    for (int32_t i = served; i < N; i++) {
+        assert_int_equal(resp->results[i].error_code, KE_INVALID_REQUEST);
+        assert_int_equal(resp->results[i].configs_n, 0);
+        assert_true(span_eq_str(resp->results[i].resource_name, "orders"));
+    }
+}
+
 static void requested_keys_are_a_filter_and_an_empty_list_is_none(void **state)
 {
     struct harness *h = *state;
@@ -208,6 +239,7 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
+        T(an_answer_that_gets_too_long_says_so_for_what_is_left),
         T(a_topic_shows_its_real_settings),
         T(requested_keys_are_a_filter_and_an_empty_list_is_none),
         T(what_cannot_be_described_is_an_error_and_not_left_out),
