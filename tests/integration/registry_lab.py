@@ -25,6 +25,9 @@ CLIENTS = {    # name: (what installs it, command)
     'kafkajs': ('node', ['node', READERS / 'node/read.js', 'kafkajs']),
     'confluent-node': ('node', ['node', READERS / 'node/read.js', 'confluent']),
 }
+KEPT_ONLY = {    # those that decode bytes, but read no topic
+    'schema_registry_converter': ('rust', [HERE / 'bin/registry-rust']),
+}
 LIMIT_S = 120
 
 
@@ -32,7 +35,7 @@ def install(what):
     """Once a run; what cannot be installed is skipped by name."""
     if what not in install.done:
         script = ['py-install.sh', 'main'] if what == 'python' else ['registry-install.sh', what]
-        p = subprocess.run([LAB_DIR / script[0], *script[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
+        p = subprocess.run([LAB_DIR / script[0], *script[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=900)
         install.done[what] = None if p.returncode == 0 else p.stdout.decode()[-200:].replace('\n', ' ')
     if install.done[what] is not None:
         pytest.skip('not installed: %s: %s' % (what, install.done[what]))
@@ -45,7 +48,7 @@ class Reader:
     """A client's process and the lines that it has printed so far."""
 
     def __init__(self, client, kafka, registry, topics, count, login, stdin=None):
-        tool, cmd = CLIENTS[client]
+        tool, cmd = {**CLIENTS, **KEPT_ONLY}[client]
         install(tool)
         self.client, self.lines, self.ended = client, [], False
         self.more = threading.Condition()

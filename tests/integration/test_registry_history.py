@@ -13,7 +13,7 @@ import pytest
 import registry_lab
 from kafka_raw import Conn
 from registry_lab import CLIENTS, Reader
-from scale import QUICK
+from scale import LONG, QUICK
 from sluice import Server
 
 TOKEN = 'pw:with:colons'
@@ -139,7 +139,7 @@ def test_a_client_reads_on_while_the_schema_changes(world, client):
         assert r['key'] == {'_flow_key': {'p1': d['id']}}
 
 
-@pytest.mark.parametrize('client', chosen())
+@pytest.mark.parametrize('client', chosen() + (list(registry_lab.KEPT_ONLY) if LONG else []))
 def test_bytes_that_were_kept_are_decoded_later(world, client):
     kept = ''.join(b.hex() + '\n' for b in world.kept).encode()
     lines = world.reader(client, 0, kept).all()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Readers with registry clients, see registry/README.md. Usage: registry-install.sh [go] [java] [node]
-# Into $LAB/registry; pinned by registry/go/go.sum, registry/java/pom.xml, registry/node/package-lock.json. The Python ones come with
-# py-install.sh main. Idempotent; half a minute when new.
+# Readers with registry clients, see registry/README.md. Usage: registry-install.sh [go] [java] [node] [rust]
+# Into $LAB/registry; pinned by registry/go/go.sum, registry/java/pom.xml, registry/node/package-lock.json, registry/rust/Cargo.lock. The Python ones come with
+# py-install.sh main. Idempotent; half a minute when new, rust (only by name) some minutes.
 set -euo pipefail
 . "$(dirname "$0")/lab-env.sh"
 SRC=$LAB_DIR/registry; D=$LAB/registry
@@ -32,6 +32,12 @@ for r in ${*:-go java node}; do
       cp "${files[@]}" "$D/node/"
       (cd "$D/node" && nice npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null)
       keep node "${files[@]}";;
+    rust)
+      files=("$SRC"/rust/Cargo.* "$SRC/rust/src/main.rs")
+      same rust "${files[@]}" && continue
+      (cd "$SRC/rust" && CARGO_TARGET_DIR=$D/rust nice cargo build -q --release -j 2 --locked)
+      cp "$D/rust/release/registry-rust" "$D/bin/registry-rust"
+      keep rust "${files[@]}";;
     *) echo "unknown reader $r" >&2; exit 1;;
   esac
 done
