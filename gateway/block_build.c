@@ -399,6 +399,16 @@ int gw_block_build(const struct gw_build *how, const struct jc_block *block,
     return err;
 }
 
+/* What cannot be read may have been the document that is looked for. */
+static bool damage_within(const struct jc_block *block, int64_t from, int64_t end)
+{
+    for (size_t i = 0; i < block->damaged_n; i++) {
+        if (block->damaged[i].end > from && block->damaged[i].begin < end)
+            return true;
+    }
+    return false;
+}
+
 int gw_block_look_time(const struct gw_time_look *look, const struct jc_block *block,
                        int64_t *offset, int64_t *timestamp)
 {
@@ -423,5 +433,7 @@ int gw_block_look_time(const struct gw_time_look *look, const struct jc_block *b
         if (!look->largest)
             break;
     }
+    if (damage_within(block, look->from, found && !look->largest ? *offset : look->end))
+        return E_CORRUPT;
     return found ? 0 : E_NOTFOUND;
 }

@@ -59,6 +59,7 @@ struct gw_time_look {
     bool largest;   /* ... or, whatever min_ms, the first of those with the largest timestamp */
 };
 
-/* The document that ListOffsets asks for. E_NOTFOUND when the block holds none. */
+/* The document that ListOffsets asks for. E_NOTFOUND when the block holds none; E_CORRUPT when
+ * something that could not be read may have been it. */
 MUST_USE int gw_block_look_time(const struct gw_time_look *look, const struct jc_block *block,
                                 int64_t *offset, int64_t *timestamp);

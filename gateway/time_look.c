@@ -118,7 +118,9 @@ static void on_seek(void *arg, int err, int64_t block)
 {
     struct time_look *l = arg;
     struct jc_store *store = l->store;
-    const struct jc_block_req rq = {.journal = l->part->journal, .block = block, .from = l->from};
+    /* What lies in front of a damage is found, as Fetch serves it. */
+    const struct jc_block_req rq = {
+        .journal = l->part->journal, .block = block, .from = l->from, .partial = true};
 
     l->op = NULL;
     if (err == 0)

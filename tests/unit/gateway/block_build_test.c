@@ -418,6 +418,42 @@ static void a_time_is_looked_up_document_by_document(void **state)
     free_block(&b);
 }
 
+/* As in Fetch: what lies in front of it is served, and behind it nobody knows. */
+static void a_time_is_not_looked_up_over_a_damage(void **state)
+{
+    int64_t ends[4], at, ms;
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        line(MS(100 * (i + 1)), 0, "");
+        ends[i] = (int64_t)text_n - 1;
+    }
+    struct jc_block b = block_of(0, 0, 0);
+    struct jc_range damage = {ends[1] + 5, ends[2] + 1};
+    struct gw_time_look look = {.bound = {0, UINT64_MAX}, .end = INT64_MAX};
+    b.damaged = &damage;
+    b.damaged_n = 1;
+    look.min_ms = jc_clock_unix_ms(MS(150));
+    assert_int_equal(gw_block_look_time(&look, &b, &at, &ms), 0);
+    assert_int_equal(at, ends[1]);
+    look.min_ms = jc_clock_unix_ms(MS(350));
+    assert_int_equal(gw_block_look_time(&look, &b, &at, &ms), E_CORRUPT);
+    look.min_ms = jc_clock_unix_ms(MS(500));
+    assert_int_equal(gw_block_look_time(&look, &b, &at, &ms), E_CORRUPT);
+    look.largest = true;
+    assert_int_equal(gw_block_look_time(&look, &b, &at, &ms), E_CORRUPT);
+    look.end = ends[1] + 1; /* the damage is none of this reader's */
+    assert_int_equal(gw_block_look_time(&look, &b, &at, &ms), 0);
+    assert_int_equal(at, ends[1]);
+    look = (struct gw_time_look){.bound = {0, UINT64_MAX}, .end = INT64_MAX, .from = ends[2] + 1};
+    look.min_ms = jc_clock_unix_ms(MS(350));
+    assert_int_equal(gw_block_look_time(&look, &b, &at, &ms), 0);
+    assert_int_equal(at, ends[3]);
+    b.damaged = NULL;
+    b.damaged_n = 0;
+    free_block(&b);
+}
+
 #define T(f) cmocka_unit_test_setup(f, reset)
 
 int main(void)
@@ -436,6 +472,7 @@ int main(void)
         T(no_batch_spans_what_could_not_be_read),
         T(running_out_of_memory_leaks_nothing),
         T(a_time_is_looked_up_document_by_document),
+        T(a_time_is_not_looked_up_over_a_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
