@@ -65,7 +65,7 @@ static void on_follow_end(void *arg, int err)
 static void follow(struct vb_slot *s)
 {
     struct jc_store *store = s->vb->opts.store;
-    const struct jc_follower f = {&s->vb->opts.mb->ex, on_heads, on_follow_end, s};
+    const struct jc_follower f = {&s->vb->opts.mb->ex, on_heads, on_follow_end, s, .lazy = true};
 
     if (s->follow != NULL || s->gone || s->collection == NULL)
         return;

@@ -37,8 +37,11 @@ struct jc_gazette_opts {
     const char *codec;          /* none, gzip, zstd, snappy; NULL = none */
     int64_t replication;        /* 0 = 1 */
     int64_t fragment_bytes;     /* 0 = 64 MiB */
-    const struct clock *clock;  /* NULL = the system's */
-    jc_probe_fn *probe;         /* required */
+    int64_t tail_bytes;         /* of what tails brought, kept over all journals; 0 = 64 MiB */
+    int64_t idle_ms; /* a journal that nobody waits for or reads keeps its stream for so long;
+                        0 = 60 s */
+    const struct clock *clock; /* NULL = the system's */
+    jc_probe_fn *probe;        /* required */
     void *probe_arg;
     unsigned io_threads; /* 0 = 2; they read and inflate fragments */
 };
@@ -53,6 +56,9 @@ bool jc_gazette_url(const char *url, const char **brokers, bool *tls);
 
 /* Bytes of fragments read since the process began: where they lie, and through brokers. */
 void jc_gazette_read_stats(uint64_t *direct, uint64_t *brokered);
+
+/* Of all stores of this process: bytes that tails keep, and streams of tails that are open. */
+void jc_gazette_tail_stats(int64_t *ring_bytes, int64_t *open);
 
 /* Takes over a journal whose bytes another store of ours wrote to the place that its fragments are
  * read from: waits until the broker's head is heads->write_head, sets it there, and keeps heads as

@@ -70,6 +70,7 @@ struct jc_hub_journal {
     /* lock: the hub's */
     bool deleted;
     bool ready; /* heads are known */
+    bool stale; /* they may be old: only lazy followers are told, and begin with them */
     struct jc_heads heads;
     struct jc_op_list followers;
     struct jc_op_list waiters; /* reads at the head */
@@ -168,6 +169,8 @@ int jc_hub_follow(struct jc_store *s, const struct jc_journal *j, const struct j
 /* Under the lock. */
 void jc_notify_watchers(struct jc_hub *h);
 void jc_notify_followers(struct jc_hub_journal *j);
+/* Under the lock: somebody who is not lazy follows it. */
+bool jc_followed_closely(const struct jc_hub_journal *j);
 void jc_end_watchers(struct jc_hub *h, int err);
 void jc_end_followers(struct jc_hub_journal *j, int err);
 /* Under the lock, now and then: those whose snapshot failed. */

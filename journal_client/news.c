@@ -51,6 +51,18 @@ void jc_notify_followers(struct jc_hub_journal *j)
     notify_list(&j->followers);
 }
 
+bool jc_followed_closely(const struct jc_hub_journal *j)
+{
+    const struct jc_op *op;
+
+    TAILQ_FOREACH(op, &j->followers, link)
+    {
+        if (!((const struct jc_news *)op)->follower.lazy)
+            return true;
+    }
+    return false;
+}
+
 /* The list's reference travels with the end: the caller's handle is still counted, so the last one
  * is never dropped under the lock. */
 static void end_list(struct jc_op_list *list, int err)
@@ -236,7 +248,8 @@ static int begin(struct jc_news *n, struct jc_op_list *list, struct jc_op **out)
         jc_op_link(&n->op, list);
         if (!n->is_watch && h->ops->followed != NULL)
             h->ops->followed(n);
-        if (n->is_watch ? h->listing != NULL : n->op.j->ready)
+        if (n->is_watch ? h->listing != NULL
+                        : n->op.j->ready && (!n->op.j->stale || n->follower.lazy))
             notify(n);
     }
     pthread_mutex_unlock(&h->lock);

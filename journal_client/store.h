@@ -155,6 +155,8 @@ struct jc_follower {
     /* E_NOTFOUND: the journal was deleted. E_CLOSED: the store closed. May be NULL. */
     void (*on_end)(void *arg, int err);
     void *arg;
+    bool lazy; /* news may come some seconds late when nobody else follows or reads the journal (a
+                  store of many journals then keeps no stream open for it) */
 };
 
 /* --- stream read

@@ -271,7 +271,15 @@ struct gz_journal {
     struct gz_feed tail;
     bool tail_set;
     STAILQ_HEAD(, gz_tail_blob) ring;
-    size_t ring_bytes;
+    int64_t ring_bytes;
+    TAILQ_ENTRY(gz_journal) ring_link; /* while the ring holds something */
+    bool asleep;                       /* no stream; short reads of the tail now and then */
+    bool call_short;                   /* the running tail is one of those */
+    struct task fresh;
+    bool fresh_waits; /* until what a short read brought was told */
+    int64_t used_ms;  /* when somebody wanted it last */
+    bool search_queued, search_slot;
+    TAILQ_ENTRY(gz_journal) search_link;
     struct blob *ahead; /* of a stored fragment, read through a broker (ahead.c); NULL */
     int64_t ahead_at;
     TAILQ_ENTRY(gz_journal) ahead_link; /* while ahead is set */
@@ -321,7 +329,19 @@ void gz_search_stop(struct gz_journal *j);
 void gz_scan_start(struct gz_journal *j, int64_t from, int64_t to, bool aligned);
 void gz_tail_start(struct gz_journal *j);
 void gz_tail_stop(struct gz_journal *j);
+/* idle.c; home */
+void gz_ring_add(struct gz_journal *j, int64_t at, struct blob *bytes);
 void gz_ring_drop(struct gz_journal *j);
+/* Of a ring that holds something. */
+void gz_ring_used(struct gz_journal *j);
+void gz_count_tail(int n);
+void gz_wake_up(struct gz_journal *j);
+/* It slept, and its heads are not up to date yet. */
+bool gz_stale(const struct gz_journal *j);
+/* A short read came to the head. */
+void gz_fresh(struct gz_journal *j);
+/* Those that nobody wanted for a while fall asleep. */
+void gz_idle_tick(struct gz_store *s);
 /* heads.c; home */
 MUST_USE int gz_floor_ask(struct gz_journal *j);
 /* Begins to write what is to be kept, unless a write is under way. */
@@ -442,6 +462,11 @@ struct gz_store {
     TAILQ_HEAD(gz_ahead_list, gz_journal) aheads; /* newest first */
     size_t aheads_n;
     STAILQ_HEAD(, gz_journal) dirty;
+    TAILQ_HEAD(, gz_journal) rings; /* least recently used first */
+    int64_t ring_bytes, tail_bytes;
+    int64_t idle_ms;
+    TAILQ_HEAD(, gz_journal) searches; /* that wait for their turn */
+    unsigned searches_n;
     struct event *heads_timer;
     unsigned heads_busy; /* a write of heads is under way */
     struct task_queue told_now, told_next;

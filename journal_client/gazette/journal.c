@@ -190,6 +190,7 @@ static void start(struct gz_journal *j)
 
 void gz_journal_wake(struct gz_journal *j)
 {
+    gz_wake_up(j);
     if (j->state != GZ_J_IDLE || j->hub.deleted)
         return;
     j->state = GZ_J_STARTING;
@@ -245,6 +246,11 @@ static void stop_all(struct gz_journal *j)
     j->frags_call = NULL;
     if (j->timer != NULL)
         (void)event_del(j->timer);
+    /* Whatever follows begins awake. */
+    j->asleep = false;
+    pthread_mutex_lock(&j->store->hub.lock);
+    j->hub.stale = false;
+    pthread_mutex_unlock(&j->store->hub.lock);
 }
 
 /* All that was read of it. */

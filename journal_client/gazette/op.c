@@ -8,10 +8,10 @@ void gz_begin(struct jc_op *op)
     if (j->store->stopping || j->hub.deleted) {
         op->err = j->store->stopping ? E_CLOSED : E_NOTFOUND;
     } else {
-        bool wait = !j->opened;
+        gz_journal_wake(j);
+        bool wait = !j->opened || gz_stale(j);
         if (wait)
             TAILQ_INSERT_TAIL(&j->starting, op, step_link);
-        gz_journal_wake(j);
         if (wait)
             return;
     }
@@ -42,7 +42,7 @@ static void run_wake(struct task *t)
     struct jc_news *n = (struct jc_news *)(void *)((char *)t - offsetof(struct jc_news, wake));
     struct gz_journal *j = gz_op_journal(&n->op);
 
-    if (!j->store->stopping)
+    if (!j->store->stopping && (!n->follower.lazy || j->state == GZ_J_IDLE))
         gz_journal_wake(j);
     jc_op_unref(&n->op);
 }

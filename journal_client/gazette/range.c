@@ -116,6 +116,8 @@ static bool from_ring(struct gz_range *r)
         wr_bytes(&r->got, b->bytes->data + (at - b->at), (size_t)n);
         at += n;
     }
+    if (at > r->begin)
+        gz_ring_used(r->j);
     return at > r->begin;
 }
 

@@ -10,6 +10,7 @@
 #define WINDOW_FIRST (64 << 10)
 #define WINDOW_GROWS 4
 #define WINDOW_MAX   (INT64_C(64) << 20)
+#define SEARCHES_MAX 16
 
 static void window(struct gz_journal *j);
 
@@ -40,6 +41,44 @@ static int take(struct gz_journal *j, const struct gz_range *r, int err)
 
 /* --- the last content --- */
 
+/* So many at a time: each holds a piece, and opening a thousand journals at once must not take a
+ * thousand. */
+static bool slot_take(struct gz_journal *j)
+{
+    struct gz_store *s = j->store;
+
+    if (j->search_slot)
+        return true;
+    if (s->searches_n >= SEARCHES_MAX) {
+        if (!j->search_queued)
+            TAILQ_INSERT_TAIL(&s->searches, j, search_link);
+        j->search_queued = true;
+        return false;
+    }
+    s->searches_n++;
+    j->search_slot = true;
+    return true;
+}
+
+static void slot_give(struct gz_journal *j)
+{
+    struct gz_store *s = j->store;
+    struct gz_journal *next;
+
+    if (j->search_queued)
+        TAILQ_REMOVE(&s->searches, j, search_link);
+    j->search_queued = false;
+    if (!j->search_slot)
+        return;
+    j->search_slot = false;
+    s->searches_n--;
+    if (s->stopping || (next = TAILQ_FIRST(&s->searches)) == NULL)
+        return;
+    TAILQ_REMOVE(&s->searches, next, search_link);
+    next->search_queued = false;
+    gz_search_start(next); /* whose end comes later: it has something to read */
+}
+
 static void finish(struct gz_journal *j)
 {
     j->searching = false;
@@ -54,6 +93,7 @@ static void finish(struct gz_journal *j)
     }
     j->tail_set = true;
     gz_search_done(j);
+    slot_give(j);
 }
 
 /* The window is read: enough, or a larger one? */
@@ -124,12 +164,15 @@ void gz_search_start(struct gz_journal *j)
         gz_arm(j->timer, 10);
         return;
     }
+    if (j->said_head > j->first && !slot_take(j))
+        return;
     j->search_bytes = WINDOW_FIRST;
     window(j);
 }
 
 void gz_search_stop(struct gz_journal *j)
 {
+    slot_give(j);
     if (!j->searching && !j->scanning)
         return;
     j->searching = j->scanning = false;

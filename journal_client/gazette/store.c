@@ -17,6 +17,8 @@
 
 #define FRAGMENT_BYTES (INT64_C(64) << 20)
 #define SCRATCH_BYTES  (INT64_C(1) << 30)
+#define TAIL_BYTES     (INT64_C(64) << 20)
+#define IDLE_MS        60000
 #define TOKEN_S        3600
 #define TOKEN_LEFT_S   600 /* a token that holds for less is made anew, or for half its time */
 #define TICK_MS        1000
@@ -203,6 +205,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     clock_write(s);
+    gz_idle_tick(s);
     pthread_mutex_lock(&s->hub.lock);
     jc_retry_watchers(&s->hub);
     pthread_mutex_unlock(&s->hub.lock);
@@ -408,6 +411,8 @@ static int take_opts(struct gz_store *s, const struct jc_gazette_opts *o)
     s->probe = (struct gz_probe){o->probe, o->probe_arg};
     s->no_direct = o->no_direct;
     s->scratch_bytes = o->scratch_bytes > 0 ? o->scratch_bytes : SCRATCH_BYTES;
+    s->tail_bytes = o->tail_bytes > 0 ? o->tail_bytes : TAIL_BYTES;
+    s->idle_ms = o->idle_ms > 0 ? o->idle_ms : IDLE_MS;
     s->replication = o->replication > 0 ? o->replication : 1;
     s->fragment_bytes = o->fragment_bytes > 0 ? o->fragment_bytes : FRAGMENT_BYTES;
     jc_txn_clock_init(&s->txn_clock, s->hub.clock, 0);
@@ -539,6 +544,8 @@ int jc_gazette_open(const struct jc_gazette_opts *o, struct jc_store **out, char
     jc_hub_init(&s->hub, &gz_ops, &gz_hub_ops, o->clock == NULL ? clock_system() : o->clock);
     s->hub.steps = &s->mb.ex;
     STAILQ_INIT(&s->dirty);
+    TAILQ_INIT(&s->rings);
+    TAILQ_INIT(&s->searches);
     STAILQ_INIT(&s->told_now);
     STAILQ_INIT(&s->told_next);
     TAILQ_INIT(&s->txns);

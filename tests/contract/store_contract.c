@@ -353,7 +353,7 @@ static void follow_tells_the_last_state_after_a_flood(void **state)
     struct lab *lab = *state;
     const struct jc_journal *j = lab_create(lab, "acme/a");
     struct follow_log f = {.want = 200};
-    const struct jc_follower cb = {&lab->mb.ex, on_heads, on_follow_end, &f};
+    const struct jc_follower cb = {&lab->mb.ex, on_heads, on_follow_end, &f, false};
     struct jc_op *op;
 
     assert_int_equal(lab->s->ops->follow(lab->s, j, &cb, &op), 0);
@@ -370,7 +370,7 @@ static void follow_ends_with_its_journal(void **state)
     struct lab *lab = *state;
     const struct jc_journal *j = lab_create(lab, "acme/a");
     struct follow_log f = {0};
-    const struct jc_follower cb = {&lab->mb.ex, on_heads, on_follow_end, &f};
+    const struct jc_follower cb = {&lab->mb.ex, on_heads, on_follow_end, &f, false};
     struct jc_op *op;
 
     assert_int_equal(lab->s->ops->follow(lab->s, j, &cb, &op), 0);
