@@ -48,10 +48,7 @@ static int plan_members(const struct consumer *c, struct plan *p)
     size_t total = 0, at = 0, i = 0;
 
     TAILQ_FOREACH(m, &c->members, link)
-    {
-        for (size_t t = 0; t < c->live_n; t++)
-            total += consumer_member_reads(c, m, t);
-    }
+    total += consumer_member_reads_max(c, m);
     p->members = mem_array(c->members_n + 1, sizeof *p->members);
     p->subscriptions = mem_array(total + 1, sizeof *p->subscriptions);
     if (p->members == NULL || p->subscriptions == NULL)
@@ -63,11 +60,8 @@ static int plan_members(const struct consumer *c, struct plan *p)
         to->id = span_str(m->id);
         to->instance = span_str(m->instance);
         to->topics = &p->subscriptions[at];
-        for (uint32_t t = 0; t < c->live_n; t++) {
-            if (consumer_member_reads(c, m, t))
-                p->subscriptions[at++] = t;
-        }
-        to->topics_n = (size_t)(&p->subscriptions[at] - to->topics);
+        to->topics_n = consumer_member_reads(c, m, &p->subscriptions[at]);
+        at += to->topics_n;
     }
     return 0;
 }

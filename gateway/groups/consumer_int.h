@@ -147,8 +147,11 @@ void consumer_topics_free(struct consumer *c);
 /* By name, or by pattern as of the last refresh. */
 bool consumer_member_subscribes(const struct consumer *c, const struct consumer_member *m,
                                 struct span topic);
-/* Whether it subscribes to live topic i, by name or pattern. */
-bool consumer_member_reads(const struct consumer *c, const struct consumer_member *m, size_t i);
+/* The live topics that it subscribes to, by name or pattern, in order; how many, and how many at
+ * most. */
+size_t consumer_member_reads(const struct consumer *c, const struct consumer_member *m,
+                             uint32_t *out);
+size_t consumer_member_reads_max(const struct consumer *c, const struct consumer_member *m);
 
 /* --- assignment (consumer_assign.c) --- */
 

@@ -41,10 +41,27 @@ bool consumer_member_subscribes(const struct consumer *c, const struct consumer_
     return names_topic(m, topic) || (m->regex != NULL && consumer_pattern_hits(c, m->regex, topic));
 }
 
-bool consumer_member_reads(const struct consumer *c, const struct consumer_member *m, size_t i)
+size_t consumer_member_reads(const struct consumer *c, const struct consumer_member *m,
+                             uint32_t *out)
 {
-    return (m->regex != NULL && m->regex->hits != NULL && m->regex->hits[i]) ||
-           names_topic(m, name_key(c->topics[i]));
+    const bool *hits = m->regex == NULL ? NULL : m->regex->hits;
+    size_t n = 0, k = 0;
+
+    for (size_t i = 0; i < c->live_n && (hits != NULL || k < m->names_n); i++) {
+        struct span topic = name_key(c->topics[i]);
+        int order = 1;
+        /* both are in order: one walk over them */
+        while (k < m->names_n && (order = span_cmp(m->names[k], topic)) < 0)
+            k++;
+        if ((k < m->names_n && order == 0) || (hits != NULL && hits[i]))
+            out[n++] = (uint32_t)i;
+    }
+    return n;
+}
+
+size_t consumer_member_reads_max(const struct consumer *c, const struct consumer_member *m)
+{
+    return m->regex != NULL || m->names_n > c->live_n ? c->live_n : m->names_n;
 }
 
 /* --- a new table --- */

@@ -137,8 +137,19 @@ static void step(struct lab *lab, struct lab_client *list, uint64_t *seed)
 
 static bool reads(const struct lab *lab, const struct lab_client *cl, size_t i)
 {
-    return consumer_member_reads(lab->g.consumer,
-                                 consumer_member_find(lab->g.consumer, span_str(cl->id)), i);
+    const struct consumer *c = lab->g.consumer;
+    const struct consumer_member *m = consumer_member_find(c, span_str(cl->id));
+    uint32_t list[LAB_TOPICS];
+    size_t n = consumer_member_reads(c, m, list);
+    bool found = false;
+
+    assert_true(n <= consumer_member_reads_max(c, m));
+    for (size_t k = 0; k < n; k++)
+        found = found || list[k] == i;
+    /* the same, asked otherwise */
+    assert_int_equal(
+        found, consumer_member_subscribes(c, m, span_of(c->topics[i]->name, c->topics[i]->name_n)));
+    return found;
 }
 
 static void check_settled(const struct lab *lab, const struct lab_client *list)
