@@ -77,7 +77,7 @@ def test_a_reader_goes_to_the_broker_of_its_zone(three, make_server, until, topi
         r.stop()
 
 
-def test_two_gateways_publish_to_one_journal(three, make_server, topic):
+def test_two_gateways_publish_to_one_journal(three, make_server, until, topic):
     a, b = make_server(*flags(three)), make_server(*flags(three))
     a.publish(topic, [{'n': -1}])
     rounds, faults = size(200, 40), []
@@ -95,7 +95,8 @@ def test_two_gateways_publish_to_one_journal(three, make_server, topic):
         t.join()
     assert not faults, faults[0]
     want = sorted([-1] + [f + i for f in (0, 100000) for i in range(rounds)])
-    for s in (a, b):
+    for s in (a, b):    # what the other one published last comes to each within moments
+        until(lambda: len(read_all(s.kafka, topic, 0)) >= len(want), 10, 'all of both')
         got = numbers(read_all(s.kafka, topic, 0))
         assert sorted(got) == want
         for first in (0, 100000):
@@ -216,7 +217,11 @@ class Traffic:
         end = {}
         with Conn(self.s.kafka, timeout=60) as c:
             for p in self.at:
-                end[p] = c.list_offset(self.topic, p, LATEST)['offset']
+                r, limit = {'error_code': 78}, time.monotonic() + 60
+                while r['error_code'] and time.monotonic() < limit:    # while a head settles it is not told
+                    r = c.list_offset(self.topic, p, LATEST)
+                assert r['error_code'] == 0, r
+                end[p] = r['offset']
                 self.high[p] = max(self.high[p], end[p])
         self.stop_read.set()
         self.threads[1].join(120)
