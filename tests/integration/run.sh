@@ -23,6 +23,7 @@ if [ "${SLUICE_TEST_PROFILE:-}" != quick ]; then
   install 200 node-install.sh
   install 300 go-install.sh
   install 300 kafka-install.sh
+  install 120 haproxy-install.sh
 fi
 [ "${SLUICE_TEST_LONG:-}" = 1 ] && install 900 rust-install.sh
 PYTEST=$LAB/py-tests/bin/python
