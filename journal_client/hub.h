@@ -218,7 +218,8 @@ struct jc_seek_ask {
     jc_seek_fn *done;
     void *arg;
     int64_t block;
-    int64_t tried; /* the store's own use, 0 at first */
+    int64_t tried; /* this and tries: the store's own use, 0 at first */
+    unsigned tries;
 };
 
 struct jc_frags_ask {

@@ -246,8 +246,8 @@ static void stop_all(struct gz_journal *j)
     j->frags_call = NULL;
     if (j->timer != NULL)
         (void)event_del(j->timer);
-    /* Whatever follows begins awake. */
-    j->asleep = false;
+    /* Whatever follows begins awake, and lets those run who wait. */
+    j->asleep = j->opened = false;
     pthread_mutex_lock(&j->store->hub.lock);
     j->hub.stale = false;
     pthread_mutex_unlock(&j->store->hub.lock);
@@ -277,7 +277,6 @@ void gz_journal_reborn(struct gz_journal *j)
     stop_all(j);
     forget(j);
     gz_frags_fini(&j->frags);
-    j->opened = false;
     j->first = j->min_head = 0;
     j->append_head = -1;
     gz_heads_new_life(j);

@@ -213,11 +213,7 @@ static void scan_over(struct gz_journal *j, int err)
             j->search.run.end = j->search_to;
         if (j->search.run.end > j->search.run.begin)
             err = keep_run(j, &j->search.run);
-        else
-            err = E_CORRUPT; /* a document without an end where a fragment ends */
-    } else if (err == 0) {
-        err = E_CORRUPT;
-    }
+    } /* Else no document was found whole: the seek scans more. */
     gz_feed_fini(&j->search);
     j->search = (struct gz_feed){0};
     j->scanning = false;

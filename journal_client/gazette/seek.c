@@ -9,12 +9,14 @@
 
 #define SKEW_MS    (10L * 60 * 1000) /* by how much a writer's clock may be ahead of the store's */
 #define SCAN_BYTES (INT64_C(64) << 20) /* at once, before others have their turn */
+#define TRIES_MAX  2                   /* scans of one gap beyond the first */
 #define BACK_BYTES (INT64_C(1) << 20)  /* a document's begin is looked for so far back */
 
 /* A range that no run covers, within one fragment or behind all. */
 struct gap {
     int64_t begin, end;
-    bool aligned; /* a document begins there */
+    int64_t limit; /* not below end: where a document begins, that of the gap's end included */
+    bool aligned;  /* a document begins at begin */
     int64_t bound_ms;
 };
 
@@ -41,7 +43,7 @@ static const struct gz_run *run_at(const struct gz_journal *j, size_t i)
 /* The part of [begin, end) that fragments fill, clipped to the first one that may hold what is
  * sought. False: none. last: the last such part instead (for the largest clock). */
 static bool gap_in(const struct gz_journal *j, const struct jc_seeker *sk, int64_t begin,
-                   int64_t end, bool aligned, struct gap *out)
+                   int64_t end, int64_t limit, bool aligned, struct gap *out)
 {
     bool found = false, last = sk->rq->mode == JC_SEEK_MAX;
 
@@ -63,7 +65,8 @@ static bool gap_in(const struct gz_journal *j, const struct jc_seeker *sk, int64
         bool may = bound >= jc_clock_unix_ms(sk->rq->min_clock) &&
                    (!last || sk->block < 0 || bound >= sk->best_ms);
         if (may) {
-            *out = (struct gap){begin, stop, aligned, bound};
+            *out = (struct gap){begin, stop, f != NULL && f->end < limit ? f->end : limit, aligned,
+                                bound};
             found = true;
             if (!last)
                 return true;
@@ -87,7 +90,8 @@ static bool next_gap(const struct gz_journal *j, struct jc_seeker *sk, struct ga
         if (run != NULL && run->end <= pos)
             continue;
         int64_t stop = run == NULL || run->begin > end ? end : run->begin;
-        if (pos < stop && gap_in(j, sk, pos, stop, aligned, &g)) {
+        int64_t limit = run == NULL ? head : run->begin;
+        if (pos < stop && gap_in(j, sk, pos, stop, limit, aligned, &g)) {
             *out = g;
             found = true;
             if (sk->rq->mode == JC_SEEK_FIRST)
@@ -121,20 +125,24 @@ void gz_seek(struct jc_seek_ask *a)
     }
     if (j->state == GZ_J_TAIL && next_gap(j, &sk, &g)) {
         int64_t from = g.begin, to = g.end;
-        bool again = a->tried == g.begin + 1;
+        a->tries = a->tried == g.begin + 1 ? a->tries + 1 : 0;
         a->tried = g.begin + 1;
+        if (a->tries > TRIES_MAX) { /* no scan gets past it */
+            jc_seek_answer(a, E_CORRUPT, -1);
+            return;
+        }
         if (!g.aligned) {
             /* Somewhere in a document: from the fragment's begin, or from a line before. */
             size_t k = gz_frags_behind(&j->frags, from);
             int64_t floor = k < j->frags.n ? j->frags.v[k].begin : j->hub.heads.first;
-            g.aligned = again || from - floor <= BACK_BYTES;
+            g.aligned = a->tries > 0 || from - floor <= BACK_BYTES;
             from = g.aligned ? floor : from - BACK_BYTES;
-        } else if (again) { /* the last scan did not get past it */
-            jc_seek_answer(a, E_CORRUPT, -1);
-            return;
         }
+        /* The document that holds the end is scanned to its own; when it is longer than that, all
+         * there is. */
         if (to - g.begin > SCAN_BYTES)
             to = g.begin + SCAN_BYTES;
+        to = a->tries > 0 || to + BACK_BYTES > g.limit ? g.limit : to + BACK_BYTES;
         TAILQ_INSERT_TAIL(&j->scanners, &a->op, step_link);
         gz_scan_start(j, from, to, g.aligned);
         return;
