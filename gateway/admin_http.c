@@ -300,6 +300,7 @@ static int start_server(struct admin_http *a, char *why, size_t why_bytes)
     if (config->admin.tls) {
         opts.transport = tls_server_http;
         opts.transport_arg = a->host.shared->tls;
+        opts.handshake_ms = tls_server_opts(a->host.shared->tls)->handshake_ms;
     }
     if ((err = http_server_start(&opts, &a->http, why, why_bytes)) < 0)
         return err;

@@ -25,6 +25,7 @@ struct http_conn {
     struct http_rq *rq; /* from the head on until it is answered */
     size_t scanned;     /* of the head that is arriving */
     struct http_chunks chunks;
+    bool connecting;  /* the transport's handshake is not over */
     bool ended;       /* the peer sends nothing more */
     bool close;       /* once the output is sent */
     bool streaming;   /* between http_reply_start and http_reply_end */

@@ -39,6 +39,8 @@ static int64_t deadline_of(const struct http_conn *c)
 {
     int64_t body_ms = HTTP_BODY_MS;
 
+    if (c->connecting)
+        return c->since_ms + c->s->opts.handshake_ms;
     switch (c->state) {
     case HTTP_HEADING:
         return c->since_ms + HTTP_HEAD_MS;
@@ -362,8 +364,10 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
     struct http_conn *c = arg;
 
     (void)bev;
-    if ((what & BEV_EVENT_CONNECTED) != 0)
-        return; /* a TLS handshake is over */
+    if ((what & BEV_EVENT_CONNECTED) != 0) {
+        c->connecting = false;
+        return;
+    }
     c->ended = true;
     /* Who closed its half may still read the answer of a whole request. */
     if ((what & BEV_EVENT_EOF) != 0 && (what & BEV_EVENT_ERROR) == 0 &&
@@ -418,6 +422,7 @@ static void on_socket(void *arg, int fd, const struct gw_listen *where, const st
     peer_key_of(peer, &c->peer);
     LIST_INSERT_HEAD(&s->conns, c, link);
     s->conns_n++;
+    c->connecting = s->opts.transport != NULL && s->opts.handshake_ms > 0;
     http_conn_enter(c, HTTP_IDLE);
     (void)bufferevent_set_max_single_read(c->bev, READ_ONCE);
     (void)bufferevent_set_max_single_write(c->bev, READ_ONCE);

@@ -47,6 +47,7 @@ struct http_opts {
      * now. The member NULL: plain TCP. TLS goes here (tls_server_http). */
     struct bufferevent *(*transport)(struct event_base *base, void *arg);
     void *transport_arg;
+    int64_t handshake_ms; /* the transport must be connected by then; 0: as long as one may idle */
     /* Looks at a head. 0: go on. Else the status to refuse with, and *why (static text). May add
      * headers to the refusal. NULL: everything is admitted. */
     int (*admit)(void *arg, struct http_rq *rq, const char **why);

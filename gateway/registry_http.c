@@ -267,6 +267,7 @@ int registry_http_start(const struct registry_host *host, struct event_base *bas
     if (host->config->registry.tls) {
         opts.transport = tls_server_http;
         opts.transport_arg = host->tls;
+        opts.handshake_ms = tls_server_opts(host->tls)->handshake_ms;
     }
     err = http_server_start(&opts, &r->http, why, why_bytes);
     if (err < 0) {

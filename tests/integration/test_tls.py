@@ -194,6 +194,21 @@ def test_a_handshake_must_be_over_in_time(make_server, tmp_path, certs):
             assert c.closed(6) and time.monotonic() - t > 0.4
 
 
+def test_a_handshake_with_the_admin_listener_must_be_over_in_time(make_server, tmp_path, certs):
+    s = serve(make_server, tmp_path, certs, '--tls-handshake-timeout', '500ms', admin='tls://127.0.0.1:0')
+    for data in (b'', b'\x16\x03\x01'):
+        with Conn(s.admin) as c:
+            c.s.sendall(data)
+            t = time.monotonic()
+            assert c.closed(6) and time.monotonic() - t > 0.4
+    with Conn(s.admin) as c:    # one that is connected may idle
+        tls = context(certs).wrap_socket(c.s, server_hostname='localhost')
+        time.sleep(2)
+        tls.sendall(b'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n')
+        assert tls.recv(100).startswith(b'HTTP/1.1 200 ')
+        c.s = tls
+
+
 def test_start_is_refused_when_the_certificate_does_not_fit(make_server, tmp_path, certs):
     for flags, says in ((('--tls-key', certs.key('client')), 'key values mismatch'), (('--tls-cert', '/no/file'), 'no such file|No such file'),
                         (('--tls-clients', 'required'), 'tls-client-ca'), (('--tls-principal', 'cn:x'), 'pattern'),
