@@ -29,6 +29,7 @@ struct gw_build {
     const struct sc_avro *avro; /* NULL: JSON */
     bool avro_key;
     bool avro_value;
+    bool bare_key; /* a key that is not Avro: sc_key_bare, not sc_key_text */
     enum gw_misfit misfit;
     /* told of each document that does not fit; NULL: nobody asks */
     void (*on_misfit)(void *arg, int64_t offset, const struct sc_transcode_error *why);

@@ -17,21 +17,23 @@ void block_encoder_fini(struct block_encoder *e)
     wr_fini(&e->key);
 }
 
-/* The key of a document as JSON text: null when it has none to give. E_NOMEM. */
-static int json_key(struct block_encoder *e, struct span doc, struct span *out)
+/* The key of a document, not in Avro: null when it has none to give. E_NOMEM. */
+static int text_key(struct block_encoder *e, struct span doc, struct span *out)
 {
     struct span which;
+    bool null = false;
 
     *out = (struct span){NULL, 0};
     if (e->how->key == NULL)
         return 0;
     if (e->key.b != NULL)
         e->key.b->len = 0;
-    int err = sc_key_text(e->how->key, doc, &e->key, &which);
+    int err = e->how->bare_key ? sc_key_bare(e->how->key, doc, &e->key, &null, &which)
+                               : sc_key_text(e->how->key, doc, &e->key, &which);
     if (err == E_NOMEM || wr_err(&e->key) == E_NOMEM)
         return E_NOMEM;
-    if (err == 0 && wr_err(&e->key) == 0 && e->key.b != NULL)
-        *out = blob_span(e->key.b);
+    if (err == 0 && wr_err(&e->key) == 0 && !null) /* an empty string is a key, of no bytes */
+        *out = e->key.b == NULL ? span_of("", 0) : blob_span(e->key.b);
     return 0;
 }
 
@@ -52,7 +54,7 @@ static int misfit(struct block_encoder *e, struct span doc, int64_t offset,
     (void)snprintf(e->why, sizeof e->why, "%s: %s", why->pointer, why->reason);
     *out = (struct block_record){.value = doc};
     add_header(out, GW_HEADER_MISFIT, span_str(e->why));
-    return json_key(e, doc, &out->key);
+    return text_key(e, doc, &out->key);
 }
 
 int block_encode(struct block_encoder *e, struct span doc, int64_t offset, struct block_record *out)
@@ -64,7 +66,7 @@ int block_encode(struct block_encoder *e, struct span doc, int64_t offset, struc
 
     *out = (struct block_record){.value = doc};
     if (how->avro == NULL)
-        return json_key(e, doc, &out->key);
+        return text_key(e, doc, &out->key);
     err = how->avro_value ? sc_transcode(how->avro, e->scratch, doc, &rec, &why)
                           : sc_transcode_key(how->avro, e->scratch, doc, &rec, &why);
     if (err == E_NOMEM)
@@ -76,5 +78,5 @@ int block_encode(struct block_encoder *e, struct span doc, int64_t offset, struc
     if (how->avro_value && sc_avro_deletions(how->avro) == SC_DELETE_HEADER)
         add_header(out, SC_DELETED_FIELD, span_str(rec.deleted ? "1" : "0"));
     out->key = rec.key;
-    return how->avro_key ? 0 : json_key(e, doc, &out->key);
+    return how->avro_key ? 0 : text_key(e, doc, &out->key);
 }

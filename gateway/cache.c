@@ -400,6 +400,7 @@ static void block_arrived(void *arg, int err, struct jc_block *block)
                            .avro = l->encoder->avro == NULL ? NULL : l->encoder->avro->avro,
                            .avro_key = l->encoder->avro_key,
                            .avro_value = l->encoder->avro_value,
+                           .bare_key = l->encoder->bare_key,
                            .misfit = l->encoder->misfit,
                            .on_misfit = on_misfit,
                            .arg = l};

@@ -44,6 +44,7 @@ enum catalog_format {
     CATALOG_FORMAT_DEFAULT, /* not given: Avro; of keys: as the values */
     CATALOG_FORMAT_JSON,
     CATALOG_FORMAT_AVRO,
+    CATALOG_FORMAT_SCALAR, /* of keys: what sc_key_bare writes */
 };
 
 /* What happens to a document that its schema does not admit. */

@@ -118,14 +118,26 @@ static void read_redirect(struct catalog_reader *r, const struct cat_node *n,
 
 /* --- settings --- */
 
-static void read_format(struct catalog_reader *r, const struct cat_node *n,
-                        enum catalog_format *out)
+static void read_value_format(struct catalog_reader *r, const struct cat_node *n,
+                              enum catalog_format *out)
 {
     static const char *const words[] = {"json", "avro"};
     size_t i;
 
     if (CAT_WORD(r, n, words, &i))
         *out = i == 0 ? CATALOG_FORMAT_JSON : CATALOG_FORMAT_AVRO;
+}
+
+static void read_key_format(struct catalog_reader *r, const struct cat_node *n,
+                            enum catalog_format *out)
+{
+    static const char *const words[] = {"json", "avro", "scalar"};
+    static const enum catalog_format means[] = {CATALOG_FORMAT_JSON, CATALOG_FORMAT_AVRO,
+                                                CATALOG_FORMAT_SCALAR};
+    size_t i;
+
+    if (CAT_WORD(r, n, words, &i))
+        *out = means[i];
 }
 
 static void read_sluice(struct catalog_reader *r, const struct cat_node *n, struct catalog_task *t)
@@ -144,9 +156,9 @@ static void read_sluice(struct catalog_reader *r, const struct cat_node *n, stru
             if (cat_is_list(r, m))
                 add_tokens(r, m, t);
         } else if (cat_is(m, "value_format")) {
-            read_format(r, m, &t->value_format);
+            read_value_format(r, m, &t->value_format);
         } else if (cat_is(m, "key_format")) {
-            read_format(r, m, &t->key_format);
+            read_key_format(r, m, &t->key_format);
         } else if (cat_is(m, "compression")) {
             t->has_codec =
                 CAT_WORD(r, m, codecs, &i) && kp_codec_parse(span_str(codecs[i]), &t->codec) == 0;

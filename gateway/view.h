@@ -44,6 +44,7 @@ struct gw_encoder {
     struct gw_avro *avro; /* owned reference; NULL: keys and values are JSON */
     bool avro_key;
     bool avro_value;
+    bool bare_key; /* a key that is not Avro: sc_key_bare, not sc_key_text */
     enum gw_misfit misfit;
 };
 

@@ -115,6 +115,7 @@ const struct gw_encoder *vb_encoder_for(const struct vb_topic *t, const struct j
     wr_init(&signature, SIGNATURE_MAX);
     struct gw_encoder like = {0};
     choose_avro(t, &like);
+    like.bare_key = t->spec != NULL && t->spec->key_format == CATALOG_FORMAT_SCALAR;
     like.codec = t->spec != NULL && t->spec->has_codec ? t->spec->codec
                  : spec != NULL                        ? read_codec(spec)
                                                        : KP_CODEC_NONE;
@@ -125,6 +126,7 @@ const struct gw_encoder *vb_encoder_for(const struct vb_topic *t, const struct j
         n = 0; /* half a key would route nobody right: no key */
     wr_u8(&signature, (uint8_t)like.codec);
     wr_u8(&signature, like.avro != NULL);
+    wr_u8(&signature, like.bare_key);
     for (size_t i = 0; i < n; i++) {
         wr_uvarint32(&signature, (uint32_t)pointers[i].n);
         wr_span(&signature, pointers[i]);

@@ -94,6 +94,26 @@ int sc_key_text(const struct sc_key *k, struct span doc, struct writer *out, str
     return wr_err(out);
 }
 
+int sc_key_bare(const struct sc_key *k, struct span doc, struct writer *out, bool *null,
+                struct span *which)
+{
+    struct sc_json_value v;
+    int err;
+
+    *null = false;
+    if (k->n > 1)
+        return sc_key_text(k, doc, out, which);
+    *which = (struct span){NULL, 0};
+    if ((err = part_of(k, 0, doc, &v, which)) < 0)
+        return err;
+    *null = v.kind == SC_JSON_NULL;
+    if (v.kind == SC_JSON_STRING)
+        return (err = sc_json_unquote(v.text, out)) < 0 ? err : wr_err(out);
+    if (!*null)
+        wr_span(out, v.text);
+    return wr_err(out);
+}
+
 /* The digits behind e or E, clamped: far beyond the length of any document. */
 static int64_t exponent_of(const uint8_t *p, const uint8_t *end)
 {

@@ -17,6 +17,11 @@ size_t sc_key_parts(const struct sc_key *k);
 MUST_USE int sc_key_text(const struct sc_key *k, struct span doc, struct writer *out,
                          struct span *which);
 
+/* The same; but of one part that is a string only what it says: its UTF-8 without quotes and
+ * escapes. *null: the one part is null, and nothing is written. */
+MUST_USE int sc_key_bare(const struct sc_key *k, struct span doc, struct writer *out, bool *null,
+                         struct span *which);
+
 /* 32-bit routing hash of the document's key: equal for equal keys (strings compare after
  * unescaping; 1, 1.0 and 1e0 are equal). Part of the stored layout: never changes. */
 MUST_USE int sc_key_hash(const struct sc_key *k, struct span doc, uint32_t *out,

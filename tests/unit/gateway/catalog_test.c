@@ -128,7 +128,8 @@ static void a_catalog_is_read_with_all_it_says(void **state)
     const struct catalog *c = good(
         HEAD " {token: s, strict_topic_names: true, allow_empty_topics: true, deletions: cdc,\n"
              "          sluice: {truncation_signal: headers, compression: zstd,\n"
-             "            value_format: json, tokens: [s2, s3], on_schema_error: skip,\n"
+             "            value_format: json, key_format: scalar, tokens: [s2, s3], "
+             "on_schema_error: skip,\n"
              "            redirect: 'tls://gw2.test:19092'}}\n"
              "    bindings:\n"
              "      - source: a/b\n"
@@ -150,6 +151,7 @@ static void a_catalog_is_read_with_all_it_says(void **state)
     assert_string_equal(t->tokens[2], "s3");
     assert_int_equal(t->codec, KP_CODEC_ZSTD);
     assert_int_equal(t->value_format, CATALOG_FORMAT_JSON);
+    assert_int_equal(t->key_format, CATALOG_FORMAT_SCALAR);
     assert_int_equal(t->deletions, SC_DELETE_CDC);
     assert_int_equal(t->on_error, CATALOG_ON_ERROR_SKIP);
     assert_string_equal(t->redirect_host, "gw2.test");
@@ -353,6 +355,9 @@ static void each_fault_is_named_with_its_line(void **state)
     expect(HEAD " {sops: {}, token: x}\n    bindings: []", false, 10, "encrypted");
     expect(HEAD " {deletions: never}\n    bindings: []", false, 10,
            "default, kafka, cdc or header");
+    expect(HEAD " {sluice: {value_format: scalar}}\n    bindings: []", false, 10, "json or avro");
+    expect(HEAD " {sluice: {key_format: text}}\n    bindings: []", false, 10,
+           "json, avro or scalar");
     expect(HEAD " {sluice: {value_format: xml}}\n    bindings: []", false, 10, "json or avro");
     expect(
         HEAD " {sluice: {truncation_signal: maybe}}\n    bindings: []", false, 10,

@@ -58,6 +58,42 @@ static void the_text_of_a_key_is_the_values_own(void **state)
     text_is(doc, "/a/1", "/id", "[20,13911860366432393]");
 }
 
+static void a_bare_key_is_what_a_string_says(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        struct span want;
+        bool null;
+    } rows[] = {
+        {"/s", NULL, {(const uint8_t *)"k\0\"\xc3\xa9", 5}, false},
+        {"/lone", NULL, {(const uint8_t *)"\xef\xbf\xbd", 3}, false},
+        {"/empty", NULL, {(const uint8_t *)"", 0}, false},
+        {"/i", NULL, {(const uint8_t *)"13911860366432393", 17}, false},
+        {"/f", NULL, {(const uint8_t *)"1.50", 4}, false},
+        {"/t", NULL, {(const uint8_t *)"true", 4}, false},
+        {"/n", NULL, {(const uint8_t *)"", 0}, true},
+        {"/empty", "/n", {(const uint8_t *)"[\"\",null]", 9}, false},
+    };
+    const struct span doc =
+        span_str("{\"s\":\"k\\u0000\\\"\\u00e9\",\"lone\":\"\\ud800\",\"empty\":\"\","
+                 "\"i\":13911860366432393,\"f\":1.50,\"t\":true,\"n\":null,\"o\":{}}");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sc_key *k = key_of(rows[i].a, rows[i].b);
+        struct span which;
+        struct writer w;
+        bool null = !rows[i].null;
+
+        wr_init(&w, 1000);
+        assert_int_equal(sc_key_bare(k, doc, &w, &null, &which), 0);
+        assert_true(span_eq(w.b == NULL ? span_of("", 0) : blob_span(w.b), rows[i].want));
+        assert_int_equal(null, rows[i].null);
+        wr_fini(&w);
+        sc_key_free(k);
+    }
+}
+
 static void a_part_that_is_absent_or_no_scalar_is_named(void **state)
 {
     static const struct {
@@ -214,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_text_of_a_key_is_the_values_own),
+        cmocka_unit_test(a_bare_key_is_what_a_string_says),
         cmocka_unit_test(a_part_that_is_absent_or_no_scalar_is_named),
         cmocka_unit_test(equal_numbers_hash_alike_in_any_spelling),
         cmocka_unit_test(strings_hash_after_unescaping_and_kinds_differ),
