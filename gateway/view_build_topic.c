@@ -327,7 +327,7 @@ int vb_topic_apply(struct vb_topic *t, struct vb_slot *const *slots, size_t n, b
     }
     /* What a shown topic must have, before anything of it is shown. */
     const struct jc_journal *first = n == 0 ? NULL : slots[0]->journal;
-    const struct gw_encoder *encoder = vb_encoder_for(t, first == NULL ? NULL : &first->spec);
+    const struct gw_encoder *encoder = vb_encoder_for(t, n == 0 ? NULL : &first->spec);
     if (encoder == NULL)
         return E_NOMEM;
     if ((err = judge_backfill(t)) < 0)
