@@ -45,7 +45,7 @@ enum publish_form {
 };
 
 #define PUBLISH_MAX_PARTITIONS 1024
-#define PUBLISH_MAX_KEYS       32 /* = GW_KEY_PARTS_MAX */
+#define PUBLISH_MAX_KEYS       32  /* = GW_KEY_PARTS_MAX */
 #define PUBLISH_MAX_IDEM_KEY   256 /* bytes of an idempotency key */
 
 /* Borrowed for the call, except body. */

@@ -5,10 +5,10 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/keymap.h"
 #include "base/mailbox.h"
 #include "gateway/groups/group_store.h"
 #include "gateway/groups/groups.h"
-#include "base/keymap.h"
 #include "gateway/view.h"
 #include "kafka_proto/kp.h"
 #include "kafka_proto/kp_messages.h"

@@ -10,8 +10,8 @@
 #include <sys/queue.h>
 
 #include "base/err.h"
-#include "base/span.h"
 #include "base/keymap.h"
+#include "base/span.h"
 
 #define OFFSET_METADATA_MAX 4096 /* bytes; Kafka's offset.metadata.max.bytes */
 

@@ -7,10 +7,10 @@
 
 #include <cmocka.h>
 
+#include "base/keymap.h"
 #include "base/mailbox.h"
 #include "base/mem.h"
 #include "gateway/groups/group_store.h"
-#include "base/keymap.h"
 #include "gateway/groups/offsets.h"
 #include "tests/contract/temp_dir.h"
 
