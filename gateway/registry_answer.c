@@ -130,7 +130,7 @@ int route_version(struct route *r, const struct registry_subject *s, struct span
     if (span_eq_str(text, "-1") ||
         (text.n == 6 && strncasecmp((const char *)text.p, "latest", 6) == 0)) {
         *out = registry_subject_latest(s);
-        return 0;
+        return *out != NULL ? 0 : route_refuse(r, CODE_VERSION, "Version %s not found.", text);
     }
     if (num_parse_u64(text, &n) < 0 || n == 0 || n > INT32_MAX)
         return route_refuse(r, CODE_BAD_VERS,
@@ -162,7 +162,7 @@ static int one_version(struct route *r, const struct registry_subject *s)
     const struct registry_version *v;
     int status = route_version(r, s, r->t.part[3], &v);
 
-    if (status != 0)
+    if (v == NULL)
         return status;
     if (r->t.n == 4)
         route_put_version(r, r->t.part[1], v);
@@ -180,10 +180,11 @@ static int metadata(struct route *r, const struct registry_subject *s)
 {
     uint8_t buf[REGISTRY_PART_BYTES];
     struct span key;
+    const struct registry_version *v = registry_subject_latest(s);
 
-    if (registry_query(&r->t, "key", buf, sizeof buf, &key))
+    if (v == NULL || registry_query(&r->t, "key", buf, sizeof buf, &key))
         return refuse(r, CODE_SCHEMA, "Schema not found");
-    route_put_version(r, r->t.part[1], registry_subject_latest(s));
+    route_put_version(r, r->t.part[1], v);
     return 200;
 }
 
@@ -245,8 +246,11 @@ static int compatibility(struct route *r)
         s = NULL;
     if (s == NULL && r->t.n == 5)
         return no_subject(r, r->t.part[2]);
-    if (r->t.n == 5 && (status = route_version(r, s, r->t.part[4], &v)) != 0)
-        return status;
+    if (r->t.n == 5) {
+        status = route_version(r, s, r->t.part[4], &v);
+        if (v == NULL)
+            return status;
+    }
     return route_compatible(r, s, v);
 }
 

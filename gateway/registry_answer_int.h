@@ -28,7 +28,7 @@ int route_refuse(struct route *r, int code, const char *format, struct span of);
 int route_not_found(struct route *r);
 /* The subject that the name means, whether it is served or not; NULL. */
 const struct registry_subject *route_subject(const struct route *r, struct span name);
-/* A version by its text: a number, `latest` or `-1`. 0, or the status of a refusal. */
+/* A version by its text: a number, `latest` or `-1`. *out, or NULL and the status of a refusal. */
 int route_version(struct route *r, const struct registry_subject *s, struct span text,
                   const struct registry_version **out);
 /* {"subject":...,"version":...,...} */

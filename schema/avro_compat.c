@@ -32,6 +32,7 @@ struct check {
     struct pairs good; /* compatible, or being looked at */
     size_t steps;
     unsigned depth;
+    unsigned trials; /* > 0: a branch is tried, nobody reads what is wrong with it */
     int err;
 };
 
@@ -79,7 +80,7 @@ fault(struct check *c, enum sc_incompat_kind kind, const struct way *at, const c
 {
     va_list args;
 
-    if (c->out->n < SC_INCOMPAT_MAX) {
+    if (c->trials == 0 && c->out->n < SC_INCOMPAT_MAX) {
         struct sc_incompat *i = &c->out->list[c->out->n++];
 
         i->kind = kind;
@@ -158,10 +159,9 @@ static bool reads(struct check *c, const struct sc_avro_type *r, const struct sc
 static bool would_read(struct check *c, const struct sc_avro_type *r, const struct sc_avro_type *w,
                        const struct way *at)
 {
-    size_t n = c->out->n;
+    c->trials++;
     bool good = reads(c, r, w, at);
-
-    c->out->n = n;
+    c->trials--;
     return good;
 }
 
