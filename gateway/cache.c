@@ -290,6 +290,7 @@ static void load_free(struct load *l)
 
     gw_blockbatches_unref(l->old);
     gw_part_unref(l->part);
+    gw_encoder_unref(l->encoder);
     mem_free(l);
     running_sub(c);
 }
@@ -508,7 +509,7 @@ static int ask_locked(struct gw_cache *c, struct shard *s, const struct gw_cache
         l->shard = s;
         l->slot = slot;
         l->part = gw_part_ref(ask->part);
-        l->encoder = ask->encoder;
+        l->encoder = gw_encoder_ref(ask->encoder);
         l->old = slot->entry == NULL ? NULL : gw_blockbatches_ref(slot->entry);
         TAILQ_INIT(&l->waits);
         slot->load = l;

@@ -40,6 +40,20 @@ static const char *copy_name(struct arena *a, const char *name)
     return arena_strndup(a, name, strlen(name));
 }
 
+const struct gw_encoder *gw_encoder_ref(const struct gw_encoder *e)
+{
+    if (e != NULL && e->life != NULL)
+        atomic_fetch_add_explicit(&e->life->refs, 1, memory_order_relaxed);
+    return e;
+}
+
+void gw_encoder_unref(const struct gw_encoder *e)
+{
+    if (e != NULL && e->life != NULL &&
+        atomic_fetch_sub_explicit(&e->life->refs, 1, memory_order_acq_rel) == 1)
+        e->life->end(e->life);
+}
+
 /* What dst holds so far is always fit for gw_view_unref. */
 static int copy_topic(struct arena *a, const struct gw_topic *src, const char *task,
                       struct gw_topic *dst)
@@ -48,6 +62,7 @@ static int copy_topic(struct arena *a, const struct gw_topic *src, const char *t
     dst->parts = NULL;
     dst->parts_n = 0;
     dst->first = NULL;
+    dst->encoder = gw_encoder_ref(src->encoder);
     dst->task = task;
     dst->name = copy_name(a, src->name);
     dst->collection = copy_name(a, src->collection);
@@ -180,6 +195,7 @@ void gw_view_unref(const struct gw_view *v)
         for (size_t k = 0; k < v->topics[i].parts_n; k++)
             gw_part_unref(v->topics[i].parts[k]);
         jc_journal_unref(v->topics[i].first);
+        gw_encoder_unref(v->topics[i].encoder);
     }
     catalog_unref(v->catalog);
     struct gw_view *dead = counted(v);

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,11 +36,18 @@ struct gw_frontier {
     uint64_t completed;    /* ... and the begin that it completes */
 };
 
-/* How documents become records. Equal contents <=> equal id, so that the id is a cache key.
- * Immutable, lives as long as the gateway. */
+/* How often an encoder is held; end: it is no longer. Any thread. */
+struct gw_encoder_life {
+    atomic_uint refs;
+    void (*end)(struct gw_encoder_life *life);
+};
+
+/* How documents become records. Equal contents <=> equal id, so that the id is a cache key; an id
+ * is never given twice. Immutable, counted: views hold those of their topics, loads theirs. */
 struct gw_encoder {
     uint32_t id;
-    struct sc_key *key; /* NULL: null record keys */
+    struct gw_encoder_life *life; /* NULL: static */
+    struct sc_key *key;           /* NULL: null record keys */
     enum kp_codec codec;
     struct gw_avro *avro; /* owned reference; NULL: keys and values are JSON */
     bool avro_key;
@@ -47,6 +55,9 @@ struct gw_encoder {
     bool bare_key; /* a key that is not Avro: sc_key_bare, not sc_key_text */
     enum gw_misfit misfit;
 };
+
+const struct gw_encoder *gw_encoder_ref(const struct gw_encoder *e); /* NULL is allowed */
+void gw_encoder_unref(const struct gw_encoder *e);                   /* NULL is allowed */
 
 struct catalog;
 struct catalog_binding;
@@ -111,7 +122,7 @@ struct gw_view_spec {
 };
 
 /* Copies the tasks and topics with all they point to: names are copied, parts and journals
- * referenced; encoders are borrowed, and what comes from the catalog is (it is referenced).
+ * and encoders referenced; what comes from the catalog is borrowed (it is referenced).
  * E_NOMEM; E_EXISTS: two tasks of one name, or two topics in one task. */
 MUST_USE int gw_view_build(const struct gw_view_spec *spec, const struct gw_view **out);
 /* A view of one task, named "", which is everybody's. */

@@ -501,6 +501,7 @@ static int give_out(struct view_build *vb)
     vb->view = view;
     vb->revision++;
     vb->opts.on_view(vb->opts.arg, view);
+    vb_encoders_sweep(vb, false);
     check_waits(vb, false);
 out:
     mem_free(list);
@@ -678,7 +679,7 @@ void view_build_free(struct view_build *vb)
     mem_free(vb->topics);
     gw_view_unref(vb->view);
     jc_listing_unref(vb->listing);
-    vb_encoders_free(vb);
+    vb_encoders_sweep(vb, true);
     catalog_unref(vb->catalog);
     mem_free(vb);
 }

@@ -47,7 +47,8 @@ struct vb_topic {
 struct vb_encoder {
     STAILQ_ENTRY(vb_encoder) link;
     struct gw_encoder encoder;
-    struct blob *signature; /* codec and key, spelt in one way only */
+    struct gw_encoder_life life; /* the list holds one */
+    struct blob *signature;      /* codec and key, spelt in one way only */
 };
 
 struct vb_wait {
@@ -100,7 +101,8 @@ MUST_USE int vb_load(struct view_build *vb);
 /* The encoder that the topic's binding and the journal's labels (may be NULL) ask for; faults
  * fall back (null key, no compression) and are logged once. NULL: out of memory. */
 const struct gw_encoder *vb_encoder_for(const struct vb_topic *t, const struct jc_spec *spec);
-void vb_encoders_free(struct view_build *vb);
+/* Forgets those that nobody holds: all lets go of the others, too. */
+void vb_encoders_sweep(struct view_build *vb, bool all);
 /* Takes in the journal's truncated-at label. */
 void vb_slot_read_bound(struct vb_slot *s);
 

@@ -23,7 +23,17 @@ static enum kp_codec read_codec(const struct jc_spec *spec)
     return codec;
 }
 
-/* like: all but id and key; its avro is borrowed. */
+static void encoder_end(struct gw_encoder_life *life)
+{
+    struct vb_encoder *e = (struct vb_encoder *)((char *)life - offsetof(struct vb_encoder, life));
+
+    sc_key_free(e->encoder.key);
+    gw_avro_unref(e->encoder.avro);
+    blob_unref(e->signature);
+    mem_free(e);
+}
+
+/* like: all but id, key and life; its avro is borrowed. */
 static const struct gw_encoder *intern(struct view_build *vb, struct writer *signature,
                                        const struct gw_encoder *like, const struct span *pointers,
                                        size_t n)
@@ -47,6 +57,9 @@ static const struct gw_encoder *intern(struct view_build *vb, struct writer *sig
     e->encoder = *like;
     e->encoder.id = vb->encoders_n++;
     e->signature = text;
+    e->life.end = encoder_end;
+    atomic_init(&e->life.refs, 1);
+    e->encoder.life = &e->life;
     int err = n == 0 ? 0 : sc_key_new(pointers, n, &e->encoder.key);
     if (err == E_NOMEM) {
         blob_unref(text);
@@ -140,16 +153,17 @@ out:
     return found;
 }
 
-void vb_encoders_free(struct view_build *vb)
+void vb_encoders_sweep(struct view_build *vb, bool all)
 {
-    struct vb_encoder *e;
+    struct vb_encoder *e, *next;
 
-    while ((e = STAILQ_FIRST(&vb->encoders)) != NULL) {
-        STAILQ_REMOVE_HEAD(&vb->encoders, link);
-        sc_key_free(e->encoder.key);
-        gw_avro_unref(e->encoder.avro);
-        blob_unref(e->signature);
-        mem_free(e);
+    for (e = STAILQ_FIRST(&vb->encoders); e != NULL; e = next) {
+        next = STAILQ_NEXT(e, link);
+        /* with one reference left it is this list's, and only this thread could give out more */
+        if (!all && atomic_load_explicit(&e->life.refs, memory_order_acquire) > 1)
+            continue;
+        STAILQ_REMOVE(&vb->encoders, e, vb_encoder, link);
+        gw_encoder_unref(&e->encoder);
     }
 }
 

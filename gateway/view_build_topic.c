@@ -68,6 +68,7 @@ void vb_topic_hide(struct vb_topic *t, bool *changed)
         return;
     drop_parts(&t->served);
     jc_journal_unref(t->served.first);
+    gw_encoder_unref(t->served.encoder);
     t->served = (struct gw_topic){0};
     t->shown_n = 0;
     t->shown = false;
@@ -287,14 +288,16 @@ static void refresh(struct vb_topic *t, const struct jc_journal *journal,
     if (same)
         return;
     const struct jc_journal *old = g->first;
+    const struct gw_encoder *old_encoder = g->encoder;
     g->task = t->task;
     g->name = t->name;
     g->first = journal == NULL ? NULL : jc_journal_ref(journal);
-    g->encoder = encoder;
+    g->encoder = gw_encoder_ref(encoder);
     g->bound = bound;
     g->frontier = t->frontier;
     g->signal = signal;
     jc_journal_unref(old);
+    gw_encoder_unref(old_encoder);
     *changed = true;
 }
 

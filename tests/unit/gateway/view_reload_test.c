@@ -1,5 +1,6 @@
 /* Another catalog takes the place of the one in force: what stays, what goes, and who sees what. */
 #include "gateway/catalog.h"
+#include "gateway/view_build_int.h"
 #include "tests/unit/gateway/harness.h"
 
 static struct catalog_faults faults;
@@ -175,6 +176,50 @@ static void a_prefix_counts_where_there_is_no_label(void **state)
     assert_int_equal(topic(h, "t", "p")->epoch, 2); /* another list */
 }
 
+static size_t encoders(const struct harness *h)
+{
+    const struct vb_encoder *e;
+    size_t n = 0;
+
+    STAILQ_FOREACH(e, &h->vb->encoders, link)
+    n++;
+    return n;
+}
+
+/* A thousand schemas later no more than the one in force and the one before it are there; what a
+ * reader still holds outlives both. */
+static void encoders_of_earlier_catalogs_are_forgotten(void **state)
+{
+    struct harness *h = *state;
+    const struct gw_encoder *held = NULL;
+    uint32_t last = 0;
+    char text[600];
+
+    fake_journal(h->fs, "c/0", "c");
+    for (unsigned i = 0; i < 1000; i++) {
+        (void)snprintf(text, sizeof text,
+                       "collections:\n  c: {schema: {type: object, properties: {k: {type: string}, "
+                       "p%u: {type: integer}}, required: [k]}, key: [/k]}\nmaterializations:\n"
+                       "  t: {endpoint: {dekaf: {config: {}}}, bindings: [{source: c}]}\n",
+                       i);
+        if (i == 0)
+            start(h, parse(text));
+        else
+            reload(h, parse(text));
+        const struct gw_encoder *e = topic(h, "t", "c")->encoder;
+
+        assert_non_null(e->avro);
+        assert_true(i == 0 || e->id > last);
+        assert_true(encoders(h) <= 3);
+        last = e->id;
+        if (i == 10)
+            held = gw_encoder_ref(e);
+    }
+    assert_non_null(memmem(sc_avro_value_schema(held->avro->avro).p,
+                           sc_avro_value_schema(held->avro->avro).n, "\"p10\"", 5));
+    gw_encoder_unref(held);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +228,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(tasks_are_apart_and_a_gone_one_is_empty, setup, teardown),
         cmocka_unit_test_setup_teardown(settings_of_a_task_come_with_its_view, setup, teardown),
         cmocka_unit_test_setup_teardown(a_prefix_counts_where_there_is_no_label, setup, teardown),
+        cmocka_unit_test_setup_teardown(encoders_of_earlier_catalogs_are_forgotten, setup,
+                                        teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
