@@ -486,7 +486,7 @@ struct gz_store {
     bool stopping;
     struct event *stop_timer;
     bool stop_asked;
-    int64_t stop_waited;
+    int64_t stop_since_ms;
     struct task stop;
     atomic_bool io_stop;       /* transfers under way give up */
     pthread_mutex_t curl_lock; /* a leaf */

@@ -34,6 +34,7 @@
 #define FRAME_HEAD    5
 #define USER_TIMEOUT  30000 /* ms; a peer that acknowledges nothing so long is gone */
 #define NO_STREAM     (-1)
+#define QUIET_MAX     3 /* periods that a connection told to go away may be silent */
 
 struct out_msg {
     STAILQ_ENTRY(out_msg) link;
@@ -70,9 +71,11 @@ struct gz_conn {
     struct event *reap; /* runs in a turn of its own: ends it */
     struct event *connect_timer;
     bool up, dead, draining;
-    bool silent;         /* a call's whole time passed without a byte */
-    uint64_t reads;      /* times that bytes came */
-    uint64_t reads_then; /* ... at the last look of gz_conn_silent */
+    bool silent;              /* a call's whole time passed without a byte */
+    uint64_t reads;           /* times that bytes came */
+    uint64_t reads_then;      /* ... at the last look of gz_conn_silent */
+    unsigned quiet;           /* such looks that a draining one was silent at */
+    struct gz_call *starting; /* not given to its owner yet; NULL once its stream was closed */
     bool heard;  /* the broker said something: TLS 1.3 refuses a client only after its handshake */
     bool inside; /* of the session: it must not be entered again from its callbacks */
     int why;     /* how its calls end when it breaks */
@@ -381,6 +384,10 @@ static int on_close(nghttp2_session *session, int32_t stream, uint32_t code, voi
         err = E_AGAIN; /* inside a message */
     c->stream = NO_STREAM;
     TAILQ_REMOVE(&conn->calls, c, link);
+    if (c == conn->starting) { /* it never began: gz_conn_call says so and frees it */
+        conn->starting = NULL;
+        return 0;
+    }
     call_tell_end(c, err);
     call_free(c);
     if (conn->draining && TAILQ_EMPTY(&conn->calls))
@@ -564,7 +571,10 @@ bool gz_conn_silent(struct gz_conn *c)
     bool silent = c->up && !c->dead && c->reads == c->reads_then && !TAILQ_EMPTY(&c->calls);
 
     c->reads_then = c->reads;
-    return silent;
+    c->quiet = silent && c->draining ? c->quiet + 1 : 0;
+    if (c->quiet >= QUIET_MAX) /* it takes no calls to ask by; what runs on it goes on elsewhere */
+        conn_break(c, E_AGAIN);
+    return silent && !c->draining;
 }
 
 bool gz_conn_usable(const struct gz_conn *c)
@@ -678,6 +688,10 @@ int gz_conn_call(struct gz_conn *conn, const char *method, const char *token, in
     *out = NULL;
     if (c == NULL)
         return E_NOMEM;
+    if (!gz_conn_usable(conn)) {
+        mem_free(c);
+        return E_AGAIN;
+    }
     c->conn = conn;
     c->reads_then = conn->reads;
     c->cb = *cb;
@@ -712,9 +726,15 @@ int gz_conn_call(struct gz_conn *conn, const char *method, const char *token, in
         goto out;
     }
     TAILQ_INSERT_TAIL(&conn->calls, c, link);
+    conn->starting = c;
+    conn_flush(conn);
+    if (conn->starting == NULL) { /* refused before it was sent */
+        err = E_AGAIN;
+        goto out;
+    }
+    conn->starting = NULL;
     mem_free(bearer);
     *out = c;
-    conn_flush(conn);
     return 0;
 out:
     mem_free(bearer);

@@ -219,8 +219,7 @@ static void on_stop_timer(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    s->stop_waited += step_ms;
-    stop_step(s, s->stop_waited >= STOP_MS);
+    stop_step(s, gz_mono_ms(s) - s->stop_since_ms >= STOP_MS);
     if (!s->stopping)
         gz_arm(s->stop_timer, step_ms);
 }
@@ -248,6 +247,7 @@ static void run_stop(struct task *t)
     struct gz_store *s = (struct gz_store *)(void *)((char *)t - offsetof(struct gz_store, stop));
 
     s->stop_asked = true;
+    s->stop_since_ms = gz_mono_ms(s);
     stop_step(s, false);
     if (!s->stopping)
         gz_arm(s->stop_timer, 1);
