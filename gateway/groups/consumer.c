@@ -157,6 +157,7 @@ static int16_t join(struct group *g, const struct consumer_heartbeat *ev,
         return KE_COORDINATOR_NOT_AVAILABLE;
     *added = true;
     c->refresh = true;
+    consumer_bump(g); /* also for one that reads nothing: no member is told epoch 0 */
     return KE_NONE;
 }
 

@@ -13,8 +13,10 @@
 #include "gateway/groups/groups_int.h"
 #include "gateway/groups/handlers.h"
 #include "gateway/metrics.h"
+#include "gateway/strict_name.h"
 
-#define OWN_ID_VERSION 1 /* members make their ids from here on (KIP-1082) */
+#define STRICT_ASKED_MAX 1024 /* no name of a catalog is longer in any form */
+#define OWN_ID_VERSION   1    /* members make their ids from here on (KIP-1082) */
 
 typedef const struct kp_consumer_group_heartbeat_req heartbeat_req;
 
@@ -118,13 +120,41 @@ static int fill_assignment(struct group_call *c, const struct consumer *group,
 
 /* --- the call --- */
 
-static int event_of(struct group_call *c, struct consumer_heartbeat *ev)
+/* The names as topics are served under them: strict ones may be asked for in other forms, also
+ * before there is such a topic. */
+static int served_names(struct group_call *c, const struct gw_task *task, const struct span *in,
+                        size_t n, struct span **out)
+{
+    struct span *list = arena_array(&c->arena, n + 1, sizeof *list);
+
+    *out = list;
+    if (list == NULL)
+        return E_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        list[i] = in[i];
+        if (!task->strict_names || in[i].n == 0 || in[i].n > STRICT_ASKED_MAX)
+            continue;
+        char *strict = arena_alloc(&c->arena, 3 * in[i].n + 1);
+        if (strict == NULL)
+            return E_NOMEM;
+        const struct gw_topic *t = gw_task_topic(task, in[i]);
+        if (t != NULL)
+            list[i] = span_str(t->name);
+        else if (gw_strict_name_of(in[i], strict))
+            list[i] = span_str(strict);
+    }
+    return 0;
+}
+
+static int event_of(struct group_call *c, const struct gw_task *task, struct consumer_heartbeat *ev)
 {
     heartbeat_req *req = c->body;
     size_t n = req->topic_partitions_n > 0 ? (size_t)req->topic_partitions_n : 0;
     struct consumer_owned *owned = arena_array(&c->arena, n + 1, sizeof *owned);
 
-    if (owned == NULL)
+    size_t names_n = req->subscribed_topic_names_n > 0 ? (size_t)req->subscribed_topic_names_n : 0;
+    struct span *names;
+    if (owned == NULL || served_names(c, task, req->subscribed_topic_names, names_n, &names) < 0)
         return E_NOMEM;
     for (size_t i = 0; i < n; i++)
         owned[i] = (struct consumer_owned){req->topic_partitions[i].topic_id,
@@ -141,8 +171,8 @@ static int event_of(struct group_call *c, struct consumer_heartbeat *ev)
         .rack_id = req->rack_id,
         .rebalance_ms = req->rebalance_timeout_ms,
         .has_names = req->subscribed_topic_names_n >= 0,
-        .names = req->subscribed_topic_names,
-        .names_n = req->subscribed_topic_names_n > 0 ? (size_t)req->subscribed_topic_names_n : 0,
+        .names = names,
+        .names_n = names_n,
         .regex = req->subscribed_topic_regex,
         .assignor = req->server_assignor,
         .has_owned = req->topic_partitions_n >= 0,
@@ -201,7 +231,7 @@ static void beat(struct groups *gs, struct group_call *c, struct group *g)
     struct consumer_answer answer;
     int16_t error = KE_COORDINATOR_NOT_AVAILABLE;
 
-    if (event_of(c, &ev) == 0 && (g->ops == &consumer_ops || consumer_attach(g) == 0))
+    if (event_of(c, topics.task, &ev) == 0 && (g->ops == &consumer_ops || consumer_attach(g) == 0))
         error = consumer_on_heartbeat(g, &ev, &topics.source, groups_now_ms(gs), &answer);
     else
         answer.message[0] = '\0';

@@ -34,6 +34,21 @@ static void the_first_member_gets_everything_at_once(void **state)
     lab_free(lab);
 }
 
+/* Epoch 0 means "joins": a member that was told it would be refused at its next heartbeat. */
+static void a_member_that_reads_nothing_has_an_epoch(void **state)
+{
+    (void)state;
+    struct lab *lab = lab_new(2);
+    struct lab_client a;
+
+    client_init(lab, &a, "a", "");
+    ok(client_beat(lab, &a, true));
+    assert_true(a.epoch > 0);
+    ok(client_beat(lab, &a, false));
+    assert_int_equal(client_count(&a), 0);
+    lab_free(lab);
+}
+
 static void a_partition_is_revoked_before_another_member_gets_it(void **state)
 {
     (void)state;
@@ -486,6 +501,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_member_gets_everything_at_once),
+        cmocka_unit_test(a_member_that_reads_nothing_has_an_epoch),
         cmocka_unit_test(a_partition_is_revoked_before_another_member_gets_it),
         cmocka_unit_test(a_member_that_does_not_give_up_in_time_is_sent_away),
         cmocka_unit_test(a_silent_member_is_gone_after_its_session),

@@ -25,6 +25,7 @@ struct groups_lab {
     char path[300];
     int32_t epochs[2];    /* of topics "t" and "u"; 0: not there */
     const char *redirect; /* host; NULL: served here */
+    bool strict_names;
     int64_t revision;
 };
 
@@ -68,6 +69,7 @@ static inline void lab_view(struct groups_lab *lab)
     const struct gw_task task = {.name = "acme/task",
                                  .topics = topics,
                                  .topics_n = n,
+                                 .strict_names = lab->strict_names,
                                  .redirect_host = lab->redirect,
                                  .redirect_port = 9,
                                  .redirect_node = 77};

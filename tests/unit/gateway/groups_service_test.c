@@ -459,6 +459,35 @@ static void groups_are_described_and_listed(void **arg)
     groups_lab_fini(&lab);
 }
 
+static void a_strict_name_is_subscribed_to_in_any_form(void **arg)
+{
+    static const char *const forms[] = {"t", ".74"};
+    struct groups_lab lab;
+
+    (void)arg;
+    groups_lab_init(&lab);
+    lab.strict_names = true;
+    lab_view(&lab);
+    for (size_t i = 0; i < 2; i++) {
+        struct kp_consumer_group_heartbeat_req *hb =
+            harness_body(&lab.h, KP_API_CONSUMER_GROUP_HEARTBEAT);
+        struct span name = span_str(forms[i]);
+        hb->group_id = name;
+        hb->member_id = span_str("m");
+        hb->rebalance_timeout_ms = 1000;
+        hb->subscribed_topic_names = &name;
+        hb->subscribed_topic_names_n = 1;
+        hb->topic_partitions_n = 0;
+        const struct kp_consumer_group_heartbeat_resp *in =
+            lab_call(&lab, KP_API_CONSUMER_GROUP_HEARTBEAT, 1, hb);
+        assert_int_equal(in->error_code, 0);
+        assert_non_null(in->assignment);
+        assert_int_equal(in->assignment->topic_partitions_n, 1);
+        assert_int_equal(in->assignment->topic_partitions[0].partitions_n, LAB_PARTS);
+    }
+    groups_lab_fini(&lab);
+}
+
 /* REV's find: what lay behind a pattern in memory was sent along. */
 static void a_pattern_is_described_as_it_was_sent(void **arg)
 {
@@ -603,6 +632,7 @@ int main(void)
         cmocka_unit_test(groups_are_deleted_only_when_nobody_is_in),
         cmocka_unit_test(all_offsets_are_asked_for_by_null_and_none_by_an_empty_list),
         cmocka_unit_test(groups_are_described_and_listed),
+        cmocka_unit_test(a_strict_name_is_subscribed_to_in_any_form),
         cmocka_unit_test(a_pattern_is_described_as_it_was_sent),
         cmocka_unit_test(a_task_that_is_served_elsewhere_is_sent_there),
         cmocka_unit_test(ids_that_cannot_be_are_refused),
