@@ -34,6 +34,7 @@ BUILD=(
 TEST=(
   git                       # 2.39.5: the checks look at tracked files
   procps                    # 4.0.2
+  locales                   # 2.36: a locale with a comma in numbers is made by a test
   clang-14                  # 14.0.6
   clang-format-14           # 14.0.6
   clang-tidy-14             # 14.0.6
