@@ -283,6 +283,21 @@ static void the_time_of_publishing_is_a_timestamp(void **state)
 
 /* --- odd cases --- */
 
+/* A location that can only be null is no field, asked for or not; inside of a record it is null. */
+static void a_location_that_is_only_null_is_no_field(void **state)
+{
+    (void)state;
+    lab_compile(
+        OBJECT(ID ",\"n\":{\"type\":\"null\"},\"r\":{\"type\":\"object\",\"properties\":{\"n\":{"
+                  "\"type\":\"null\"}},\"additionalProperties\":false,\"required\":[\"n\"]}",
+               NEEDS_ID),
+        "/id", SC_DELETE_TOMBSTONE);
+    lab_value_is("{\"id\":\"1\",\"n\":null,\"r\":{\"n\":null}}",
+                 "{\"id\":\"1\",\"r\":{\"n\":null}}");
+    lab_value_is("{\"id\":\"1\"}", "{\"id\":\"1\",\"r\":null}");
+    lab_misfits("{\"id\":\"1\",\"r\":{\"n\":1}}", E_INVALID, "/r/n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +312,7 @@ int main(void)
         T(basic_types_of_the_mapping_table),
         T(malformed_utf8_is_replaced_everywhere),
         T(the_time_of_publishing_is_a_timestamp),
+        T(a_location_that_is_only_null_is_no_field),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
