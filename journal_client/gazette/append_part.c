@@ -196,7 +196,14 @@ static void on_append_end(void *arg, const struct gz_end *end)
         landed(t, t->commit_begin);
         break;
     case GZ_V_MOVED:
-        moved(t);
+        if (t->status == GZ_REGISTER_MISMATCH) {
+            /* Somebody was first, or registers outlived their bytes: not at once. */
+            j->append_head = -1;
+            t->prepared = t->at > 0;
+            again(t, E_AGAIN);
+        } else {
+            moved(t);
+        }
         break;
     case GZ_V_DOUBT:
         t->doubt = t->unsure = true;

@@ -279,6 +279,7 @@ void gz_journal_reborn(struct gz_journal *j)
     gz_frags_fini(&j->frags);
     j->first = j->min_head = 0;
     j->append_head = -1;
+    j->claim = (struct gz_claim_of){.seen = j->claim.epoch}; /* registers die with the replicas */
     gz_heads_new_life(j);
     pthread_mutex_lock(&s->hub.lock);
     jc_wake_waiters(&j->hub, E_RANGE);
