@@ -9,10 +9,7 @@
 
 #define CHUNK_BYTES (256u << 10)
 #define WAIT_MS     45000 /* a part that found no broker for so long fails: a lease and more */
-#define DOUBT_MS                                                                                   \
-    300000              /* ... one that may have landed, or that follows one which did: giving up  \
-                           there leaves half a transaction, or one that nobody knows of */
-#define APPEND_MS 15000 /* of a call, and 1 ms for each KiB: a primary waits for a dead replica */
+#define APPEND_MS   15000 /* of a call, and 1 ms for each KiB: a primary waits for a dead replica */
 
 static void call_append(struct gz_txn *t, int64_t offset);
 
@@ -30,7 +27,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 static void again(struct gz_txn *t, int err)
 {
-    if (gz_mono_ms(t->s) - t->since_ms > (t->at > 0 || t->unsure ? DOUBT_MS : WAIT_MS)) {
+    if (gz_mono_ms(t->s) - t->since_ms > WAIT_MS) {
         log_event(LOG_ERROR, "gazette.append_failed", LF_STR("journal", journal_of(t)->name),
                   LF_STR("status", gz_status_text(t->status)), LF_ERR(err));
         gz_txn_finish(t, err < 0 && err != E_AGAIN ? err : E_IO);

@@ -50,6 +50,8 @@ struct gz_call {
     bool ended;
     bool finishing; /* half-close behind what is queued */
     bool deferred;
+    bool starting;       /* not given to its owner yet */
+    bool refused;        /* its stream was closed before */
     uint64_t reads_then; /* of the connection, when it began */
     STAILQ_HEAD(, out_msg) out;
     struct event *deadline;
@@ -71,11 +73,10 @@ struct gz_conn {
     struct event *reap; /* runs in a turn of its own: ends it */
     struct event *connect_timer;
     bool up, dead, draining;
-    bool silent;              /* a call's whole time passed without a byte */
-    uint64_t reads;           /* times that bytes came */
-    uint64_t reads_then;      /* ... at the last look of gz_conn_silent */
-    unsigned quiet;           /* such looks that a draining one was silent at */
-    struct gz_call *starting; /* not given to its owner yet; NULL once its stream was closed */
+    bool silent;         /* a call's whole time passed without a byte */
+    uint64_t reads;      /* times that bytes came */
+    uint64_t reads_then; /* ... at the last look of gz_conn_silent */
+    unsigned quiet;      /* such looks that a draining one was silent at */
     bool heard;  /* the broker said something: TLS 1.3 refuses a client only after its handshake */
     bool inside; /* of the session: it must not be entered again from its callbacks */
     int why;     /* how its calls end when it breaks */
@@ -384,8 +385,8 @@ static int on_close(nghttp2_session *session, int32_t stream, uint32_t code, voi
         err = E_AGAIN; /* inside a message */
     c->stream = NO_STREAM;
     TAILQ_REMOVE(&conn->calls, c, link);
-    if (c == conn->starting) { /* it never began: gz_conn_call says so and frees it */
-        conn->starting = NULL;
+    if (c->starting) { /* it never began: gz_conn_call says so and frees it */
+        c->refused = true;
         return 0;
     }
     call_tell_end(c, err);
@@ -726,13 +727,13 @@ int gz_conn_call(struct gz_conn *conn, const char *method, const char *token, in
         goto out;
     }
     TAILQ_INSERT_TAIL(&conn->calls, c, link);
-    conn->starting = c;
+    c->starting = true;
     conn_flush(conn);
-    if (conn->starting == NULL) { /* refused before it was sent */
+    c->starting = false;
+    if (c->refused) {
         err = E_AGAIN;
         goto out;
     }
-    conn->starting = NULL;
     mem_free(bearer);
     *out = c;
     return 0;
