@@ -128,7 +128,8 @@ const char *auth_how(const struct conn_auth *a)
 
 bool auth_overdue(const struct conn *c, int64_t now)
 {
-    return c->auth.deadline_ms != 0 && now >= c->auth.deadline_ms;
+    /* While a login is with us (a throttled one waits), the client has done its part. */
+    return c->auth.deadline_ms != 0 && c->auth.state != AUTH_CHECKING && now >= c->auth.deadline_ms;
 }
 
 /* --- who may do what --- */
@@ -290,8 +291,10 @@ static void succeed(struct login *l)
     int64_t lifetime = l->auth->opts->session_ms;
 
     if (l->expires_s != 0) {
-        int64_t left = l->expires_s * 1000 - clock_wall_ns(l->auth->clock) / 1000000;
-        left = left > 0 ? left : 1;
+        /* As long as the token would be taken: its maker's clock may be behind ours. */
+        int64_t end = l->expires_s * 1000 + l->auth->opts->leeway_ms;
+        int64_t left = end - clock_wall_ns(l->auth->clock) / 1000000;
+        left = left > 0 ? left : 1; /* it ended while it was checked */
         lifetime = lifetime == 0 || left < lifetime ? left : lifetime;
     }
     a->state = AUTH_DONE;

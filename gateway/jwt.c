@@ -175,9 +175,11 @@ static bool verify_hmac(const struct jwt_key *key, struct span text, struct span
 {
     uint8_t mac[SECRET_HASH_MAX];
 
-    return sig.n == secret_hash_bytes(SECRET_SHA256) &&
-           secret_hmac(SECRET_SHA256, span_of(key->secret, key->secret_n), text, mac) == 0 &&
-           secret_equal(mac, sig.p, sig.n);
+    bool good = sig.n == secret_hash_bytes(SECRET_SHA256) &&
+                secret_hmac(SECRET_SHA256, span_of(key->secret, key->secret_n), text, mac) == 0 &&
+                secret_equal(mac, sig.p, sig.n);
+    mem_wipe(mac, sizeof mac); /* the signature that would be right */
+    return good;
 }
 
 /* JWS has r and s side by side, OpenSSL wants them in DER. */
@@ -382,9 +384,11 @@ int jwt_check(const struct jwt_keys *k, struct span token, const struct jwt_rule
     size_t n;
 
     *out = (struct jwt_claims){.subject = NULL};
+    *reason = "token longer than 16 KiB";
+    if (token.n > JWT_MAX)
+        return E_DENIED;
     *reason = "malformed token";
-    if (token.n > JWT_MAX || split(token, part) < 0 ||
-        secret_base64url(part[2], sig, sizeof sig, &n) < 0)
+    if (split(token, part) < 0 || secret_base64url(part[2], sig, sizeof sig, &n) < 0)
         return E_DENIED;
     *reason = "token of an algorithm without a key";
     if (read_header(part[0], &alg) < 0)

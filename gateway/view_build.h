@@ -48,7 +48,6 @@ struct view_build_opts {
     const struct catalog *catalog;
     /* With a catalog of several tasks: the one of connections without a principal; NULL: none. */
     const char *anonymous_task;
-    bool stable_topic_ids; /* an id does not change with the epoch (decision 0008) */
 };
 
 MUST_USE int view_build_start(const struct view_build_opts *opts, struct view_build **out);

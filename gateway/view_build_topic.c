@@ -194,8 +194,7 @@ static int show(struct vb_topic *t, struct vb_slot *const *slots, size_t n, bool
     t->served.parts_n = parts_n;
     t->served.epoch = epoch;
     t->shown_n = n;
-    view_topic_id(t->task, t->name, t->vb->opts.stable_topic_ids ? 0 : epoch,
-                  n == 0 ? "" : slots[0]->journal->spec.name,
+    view_topic_id(t->task, t->name, epoch, n == 0 ? "" : slots[0]->journal->spec.name,
                   n == 0 ? 0 : slots[0]->journal->create_revision, &t->served.id);
     t->shown = true;
     *changed = true;

@@ -222,6 +222,16 @@ def test_a_json_web_token_is_a_login_and_ends_with_it(make_server, catalog, tmp_
     assert good not in s.log.read_text()
 
 
+def test_a_token_within_the_leeway_has_a_session_within_the_leeway(make_server, catalog, tmp_path):
+    (tmp_path / 'k').write_bytes(SECRET)
+    s = serve(make_server, catalog({'t': ('s', {'o': 'c'})}), '--oauth-key', 'hs256:%s' % (tmp_path / 'k'),
+              '--oauth-audience', 'sluice', '--oauth-leeway', '60s')
+    with Conn(s.kafka) as c:
+        assert 20000 < login(c, None, jwt('t', 'HS256', SECRET, -30), 'OAUTHBEARER') <= 30000
+        assert topics_of(c) == {'o'}
+    assert refused(s, None, jwt('t', 'HS256', SECRET, -61), 'OAUTHBEARER') == (58, REFUSED)
+
+
 def test_a_token_hash_serves_plain_and_scram_and_is_no_password(make_server, catalog):
     for hash_name, mechanism, other in (('sha-256', 'SCRAM-SHA-256', 'SCRAM-SHA-512'), ('sha-512', 'SCRAM-SHA-512', 'SCRAM-SHA-256')):
         text = run_cli(['token', 'hash', '--hash', hash_name], stdin='tökén: one\n'.encode()).stdout.decode().strip()

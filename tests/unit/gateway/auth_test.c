@@ -229,6 +229,30 @@ static void a_connection_that_closes_in_its_login_takes_nothing_along(void **sta
     assert_true(mailbox_wait(&h->w.mb, 10000) > 0); /* the outcome finds nobody */
 }
 
+static void the_time_that_a_login_is_with_us_is_not_the_clients(void **state)
+{
+    struct harness *h = *state;
+    struct lab *lab = *state;
+    struct kp_sasl_authenticate_req *body = harness_body(h, KP_API_SASL_AUTHENTICATE);
+
+    lab->opts.login_ms = 1000;
+    struct mem_conn *slow = new_conn(h);
+    struct mem_conn *mc = new_conn(h);
+    assert_int_equal(shake(mc, 1, "PLAIN")->error_code, 0);
+    body->auth_bytes = span_of("\0acme/a\0old token", 17);
+    harness_send(mc, KP_API_SASL_AUTHENTICATE, 2, 1, body);
+    assert_int_equal(mc->conn.auth.state, AUTH_CHECKING);
+    h->now_ms += 1000; /* of a wait after failures of the address, say */
+    conn_deadlines(&mc->conn, h->now_ms);
+    conn_deadlines(&slow->conn, h->now_ms);
+    assert_int_equal(slow->conn.state, CONN_CLOSED);
+    wait_login(h, mc);
+    struct kp_sasl_authenticate_resp *resp = harness_decode(mc, KP_API_SASL_AUTHENTICATE, 2, 1);
+    assert_int_equal(resp->error_code, 0);
+    conn_deadlines(&mc->conn, h->now_ms);
+    assert_int_equal(mc->conn.state, CONN_READING);
+}
+
 static void no_frame_is_taken_while_a_login_is_checked(void **state)
 {
     struct harness *h = *state;
@@ -286,6 +310,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_session_ends_with_its_lifetime, setup, teardown),
         cmocka_unit_test_setup_teardown(a_connection_that_closes_in_its_login_takes_nothing_along,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(the_time_that_a_login_is_with_us_is_not_the_clients, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(no_frame_is_taken_while_a_login_is_checked, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(no_secret_stays_in_the_input_buffer, setup, teardown),
