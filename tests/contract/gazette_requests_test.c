@@ -61,7 +61,9 @@ static struct blob *strike(struct blob *text, const char *beside)
     for (uint8_t *p = text->data, *end = p + text->len, *eol; p < end; p = eol + 1) {
         char number[8];
         eol = memchr(p, '\n', (size_t)(end - p));
-        size_t n = strcspn((const char *)p, ".=[\n");
+        size_t n = 0; /* the text has no NUL at its end: no strcspn */
+        while (memchr(".=[\n", p[n], 4) == NULL)
+            n++;
         (void)snprintf(number, sizeof number, " %.*s ", (int)(n < 4 ? n : 4), (const char *)p);
         if (p[0] >= '0' && p[0] <= '9' && strstr(beside, number) != NULL)
             continue;
