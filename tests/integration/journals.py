@@ -9,6 +9,7 @@ import pytest
 from docs_util import Oracle
 from kafka_raw import Record
 from sluice import clock_ms
+from stand_in import broker_of
 
 CONTINUE, ACK, CONTROL, OUTSIDE = 1, 2, 4, 0
 EPOCH_100NS = 122192928000000000
@@ -102,9 +103,18 @@ class Journal:
         return self
 
     def close_fragment(self):
+        """Where a broker closes fragments and removes them, the stand-in is told to."""
+        broker = broker_of(self.srv.data_dir)
+        if broker is not None:
+            broker.ask('close', self.name)
+            return self.call('GET', self.url())['fragments']
         return self.call('POST', self.url('/close'))['fragments']
 
     def remove_until(self, end):
+        broker = broker_of(self.srv.data_dir)
+        if broker is not None:
+            broker.ask('prune', self.name, sum(f['end'] <= end for f in self.call('GET', self.url())['fragments']))
+            return {'fragments': self.call('GET', self.url())['fragments']}
         return self.call('DELETE', self.url('/fragments', end=end))
 
     def oracle(self, bound=0, start=0):

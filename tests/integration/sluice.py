@@ -11,6 +11,8 @@ import time
 import urllib.parse
 from pathlib import Path
 
+from stand_in import store_flags
+
 ROOT = Path(__file__).resolve().parents[2]
 BIN = os.environ.get('SLUICE_BIN') or str(ROOT / 'build/dev/sluice')
 REPORT = re.compile(r'(ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|assertion failed|ASSERT)', re.I)
@@ -48,6 +50,8 @@ class Server:
         self.log = self.workdir / ('server-%d.log' % self.starts)
         cmd = [self.binary, 'serve', '--data-dir', str(self.data_dir), '--kafka-listen', self.listen,
                '--admin-listen', self.admin_listen, '--ports-file', str(self.ports_file)]
+        if '--store' not in self.args:
+            cmd += store_flags(self.data_dir)
         with open(self.log, 'wb') as out:
             self.proc = subprocess.Popen(cmd + self.args, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.env)
         return self

@@ -21,6 +21,7 @@ from docs_util import Oracle
 from journals import ACK, CONTINUE, CONTROL, OUTSIDE, Journal, first_at_time
 from kafka_raw import EARLIEST, EARLIEST_LOCAL, EPOCH_END, FETCH, LATEST, LATEST_TIERED, MAX_TIME, Conn, ProtocolError, decode_batches
 from scale import QUICK, size
+from stand_in import STORE
 
 OUT_OF_RANGE = 1
 BLOCK, LEAD = 256 << 10, 64 << 10
@@ -313,6 +314,8 @@ def test_every_answer_is_the_oracles(make_server, topic, until, figures, seed):
             m.set_bound()
         elif step == 'prefix':
             m.remove_prefix()
+        elif STORE != 'local' and step in ('hole', 'torn'):
+            continue    # what becomes of the local store's files
         elif step == 'hole':
             if not m.punch():
                 continue
