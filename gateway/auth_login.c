@@ -196,6 +196,8 @@ static int set_timer(struct login *l, int64_t ms)
 {
     struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 
+    /* The loop's time is that of its last wait: a timer by it would fire early. */
+    (void)event_base_update_cache_time(l->w->base);
     l->timer = evtimer_new(l->w->base, on_timer, l);
     return l->timer == NULL || event_add(l->timer, &tv) < 0 ? E_NOMEM : 0;
 }
@@ -239,7 +241,8 @@ int login_start(struct login *l)
 void login_fail(struct login *l)
 {
     int64_t passed = clock_mono_ms(l->auth->clock) - l->rq->received_ms;
-    int64_t due = l->auth->opts->failure_ms - passed;
+    /* one more: both times are cut to whole milliseconds */
+    int64_t due = l->auth->opts->failure_ms > 0 ? l->auth->opts->failure_ms - passed + 1 : 0;
 
     park(l);
     l->where = LOGIN_DELAYED;

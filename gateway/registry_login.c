@@ -112,6 +112,8 @@ static int set_timer(struct attempt *a, int64_t ms)
 {
     struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 
+    /* The loop's time is that of its last wait: a timer by it would fire early. */
+    (void)event_base_update_cache_time(a->l->opts.base);
     a->timer = evtimer_new(a->l->opts.base, on_timer, a);
     return a->timer == NULL || event_add(a->timer, &tv) < 0 ? E_NOMEM : 0;
 }
@@ -136,7 +138,9 @@ static void on_checked(struct task *t)
     log_peer(LOG_WARN, "registry.login_failed", LF_STR("peer", peer),
              LF_STR("reason", a->malformed ? "malformed" : "unknown task or wrong token"));
     a->where = ATTEMPT_DELAYED;
-    int64_t due = l->draining ? 0 : l->opts.failure_ms - (now_ms(l) - a->since_ms);
+    /* one more: both times are cut to whole milliseconds */
+    bool at_once = l->draining || l->opts.failure_ms <= 0;
+    int64_t due = at_once ? 0 : l->opts.failure_ms - (now_ms(l) - a->since_ms) + 1;
     if (due <= 0 || set_timer(a, due) < 0)
         over(a, E_DENIED);
 }
