@@ -12,3 +12,22 @@ int span_cmp(struct span a, struct span b)
         return 0;
     return a.n < b.n ? -1 : 1;
 }
+
+bool span_find(const struct span *sorted, size_t n, struct span key, size_t *at)
+{
+    size_t lo = 0, hi = n;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        int order = span_cmp(sorted[mid], key);
+        if (order == 0) {
+            *at = mid;
+            return true;
+        }
+        if (order < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return false;
+}

@@ -41,5 +41,8 @@ static inline bool span_has_prefix(struct span a, struct span prefix)
 /* Order as by memcmp, shorter first when one is a prefix of the other. */
 int span_cmp(struct span a, struct span b);
 
+/* Whether key is one of the n sorted spans; *at is its index then, else unchanged. */
+bool span_find(const struct span *sorted, size_t n, struct span key, size_t *at);
+
 /* Printf helper: "%.*s", SPAN_FMT(s). */
 #define SPAN_FMT(s) (int)(s).n, (const char *)(s).p

@@ -65,7 +65,7 @@ static void run_bytes(struct task *t)
         jc_op_unref(op); /* the next step has its own */
 }
 
-enum todo { TODO_FETCH, TODO_END, TODO_WAIT };
+enum step { STEP_FETCH, STEP_END, STEP_WAIT };
 
 /* Under the lock. Lies down at the head; a reference of its own keeps it there. */
 static void park(struct jc_read *r)
@@ -80,32 +80,32 @@ static void park(struct jc_read *r)
     }
 }
 
-/* Under the lock: what is next; for TODO_FETCH up to where, else op.err. */
-static enum todo look(struct jc_read *r, int64_t *stop)
+/* Under the lock: what is next; for STEP_FETCH up to where, else op.err. */
+static enum step look(struct jc_read *r, int64_t *stop)
 {
     const struct jc_hub_journal *j = r->op.j;
     int64_t head = j->heads.write_head;
 
     r->heads = j->heads;
     if (r->op.err < 0)
-        return TODO_END;
+        return STEP_END;
     if (j->deleted || r->op.hub->closing || r->op.canceled) {
         r->op.err = j->deleted ? E_NOTFOUND : E_CLOSED;
-        return TODO_END;
+        return STEP_END;
     }
     if (r->pos < 0)
         r->pos = head;
     if (r->end > 0 && r->pos >= r->end)
-        return TODO_END;
+        return STEP_END;
     *stop = r->end > 0 && r->end < head ? r->end : head;
     if (r->pos < *stop)
-        return TODO_FETCH;
+        return STEP_FETCH;
     if (!r->block) {
         r->op.err = r->pos > head ? E_RANGE : 0;
-        return TODO_END;
+        return STEP_END;
     }
     park(r);
-    return TODO_WAIT;
+    return STEP_WAIT;
 }
 
 void jc_read_step(struct jc_read *r)
@@ -114,11 +114,11 @@ void jc_read_step(struct jc_read *r)
     int64_t stop = 0;
 
     pthread_mutex_lock(&h->lock);
-    enum todo todo = look(r, &stop);
+    enum step next = look(r, &stop);
     pthread_mutex_unlock(&h->lock);
-    if (todo == TODO_FETCH)
+    if (next == STEP_FETCH)
         h->ops->read_fetch(r, stop);
-    else if (todo == TODO_END)
+    else if (next == STEP_END)
         jc_op_answer(&r->op, run_done);
     else
         jc_op_unref(&r->op);

@@ -126,20 +126,7 @@ int consumer_patterns_look(struct consumer *c, const struct consumer_topics *top
 
 bool consumer_seen(const struct consumer *c, struct span topic, size_t *at)
 {
-    size_t lo = 0, hi = c->seen_n;
-
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        int order = span_cmp(c->seen[mid], topic);
-        *at = mid;
-        if (order == 0)
-            return true;
-        if (order < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return false;
+    return span_find(c->seen, c->seen_n, topic, at);
 }
 
 bool consumer_pattern_hits(const struct consumer *c, const struct consumer_regex *r,

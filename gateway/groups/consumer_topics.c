@@ -20,19 +20,9 @@ static struct span name_key(const struct consumer_topic *t)
 
 static bool names_topic(const struct consumer_member *m, struct span topic)
 {
-    size_t lo = 0, hi = m->names_n;
+    size_t at;
 
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        int order = span_cmp(m->names[mid], topic);
-        if (order == 0)
-            return true;
-        if (order < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return false;
+    return span_find(m->names, m->names_n, topic, &at);
 }
 
 bool consumer_member_subscribes(const struct consumer *c, const struct consumer_member *m,

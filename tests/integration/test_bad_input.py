@@ -336,7 +336,7 @@ def test_pipelined_http_requests_are_all_answered_also_behind_large_unread_answe
         s.settimeout(20)
         s.sendall(b'GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n' * n)
         s.shutdown(socket.SHUT_WR)
-        time.sleep(0.5)
+        time.sleep(0.5)    # not read for a while: the answers pile up as far as they may
         text = b''
         while piece := s.recv(1 << 16):
             text += piece

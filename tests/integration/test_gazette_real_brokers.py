@@ -278,9 +278,9 @@ def test_etcd_pauses(three, make_server, until, topic, figures):
     t = Traffic(s, topic)
     t.wait(20, until)
     three.signal('etcd', signal.SIGSTOP)
-    time.sleep(15 if LONG else 2)
+    time.sleep(15 if LONG else 2)    # the pause itself
     three.signal('etcd', signal.SIGCONT)
-    time.sleep(3)
+    time.sleep(3)    # brokers whose lease ran out notice and leave; none of them tells
     three.start(RESET_HEAD=0)    # those whose lease was over have left
     t.wait(60, until, 120)
     figures(t.finish())
@@ -296,7 +296,7 @@ def test_a_broker_that_hangs_is_left(three, make_server, until, topic, figures):
         t.wait(40, until, 150)
     finally:
         three.signal('gazette1', signal.SIGCONT)
-        time.sleep(2)
+        time.sleep(2)    # for it to notice that its lease is over, if it is
         three.start(RESET_HEAD=0)    # it may have left, as one whose lease is over
     t.wait(20, until, 120)
     figures(t.finish())

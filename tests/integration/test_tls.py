@@ -203,7 +203,7 @@ def test_a_handshake_with_the_admin_listener_must_be_over_in_time(make_server, t
             assert c.closed(6) and time.monotonic() - t > 0.4
     with Conn(s.admin) as c:    # one that is connected may idle
         tls = context(certs).wrap_socket(c.s, server_hostname='localhost')
-        time.sleep(2)
+        time.sleep(2)    # four times the handshake deadline
         tls.sendall(b'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n')
         assert tls.recv(100).startswith(b'HTTP/1.1 200 ')
         c.s = tls
