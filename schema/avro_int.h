@@ -1,7 +1,7 @@
 /*
  * Private to schema/avro*.c: the compiler from shapes to Avro. avro_select.c: which fields;
- * avro_node.c: what each value becomes; avro_walk.c: the tree of locations; avro_text.c: the schema
- * texts; avro.c puts them together.
+ * avro_name.c: their names; avro_node.c: what each value becomes; avro_walk.c: the tree of
+ * locations; avro_text.c: the schema texts; avro.c puts them together.
  */
 #pragma once
 
@@ -51,6 +51,8 @@ void av_note(struct av *av, struct span field, const char *text);
 bool av_is_name(struct span s);
 /* Fills av->fields: keys in their order, then by field name, the root document last. */
 void av_select(struct av *av);
+/* Gives each of av->fields its name. */
+void av_name_fields(struct av *av);
 
 void av_names(struct av *av, struct pg_names *names, const struct span *list, size_t n);
 /* The node of a location: name is the full name that a named type there gets. */

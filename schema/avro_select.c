@@ -1,26 +1,14 @@
 /*
- * Which fields a binding has, and how they are called. Keys always; then what the user requires or
+ * Which fields a binding has. Keys always; then what the user requires or
  * includes; then, with a depth above 0, the catalog's projections, flow_published_at and /_meta/op,
  * and all locations down to that depth. A recommended location gives way to a field that was chosen
  * for it, or for one above it, by name. Pure.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "schema/avro_int.h"
 
 #define DOCUMENT "flow_document"
-
-bool av_is_name(struct span s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        uint8_t c = s.p[i];
-
-        if (c != '_' && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && (i == 0 || c < '0' || c > '9'))
-            return false;
-    }
-    return s.n > 0;
-}
 
 static struct span canonical(struct span pointer)
 {
@@ -269,7 +257,7 @@ static void add_all_recommended(struct av *av, uint32_t depth)
     add_depth(av, av->root, span_str(""), 0, depth, named);
 }
 
-/* --- order and names --- */
+/* --- order --- */
 
 static int by_place(const void *a, const void *b)
 {
@@ -278,73 +266,6 @@ static int by_place(const void *a, const void *b)
     if ((x->pointer.n == 0) != (y->pointer.n == 0))
         return x->pointer.n == 0 ? 1 : -1;
     return span_cmp(x->field, y->field);
-}
-
-/* The field's name as an Avro name: every character that is none becomes _. */
-static struct span fold(struct av *av, struct span field)
-{
-    uint8_t *p = av_alloc(av, field.n + 2 + PG_SLACK, 1);
-    size_t n = 0;
-
-    if (p == NULL)
-        return field;
-    if (field.n == 0 || (field.p[0] >= '0' && field.p[0] <= '9'))
-        p[n++] = '_';
-    for (size_t i = 0; i < field.n; i++) {
-        uint8_t c = field.p[i];
-
-        if ((c & 0xc0) == 0x80)
-            continue; /* inside a character */
-        p[n++] = av_is_name(span_of(&c, 1)) || (c >= '0' && c <= '9') ? c : '_';
-    }
-    return span_of(p, n);
-}
-
-static bool taken(const struct av *av, struct span name)
-{
-    if (av->opts->deletions == SC_DELETE_CDC && span_eq_str(name, SC_DELETED_FIELD))
-        return true;
-    for (size_t i = 0; i < av->fields_n; i++) {
-        if (span_eq(av->fields[i].name, name))
-            return true;
-    }
-    return false;
-}
-
-/* Whether folding changed more than the slashes between the tokens of a pointer. */
-static bool is_foreign(struct span field, struct span name)
-{
-    if (field.n != name.n)
-        return true;
-    for (size_t i = 0; i < field.n; i++) {
-        if (field.p[i] != name.p[i] && field.p[i] != '/')
-            return true;
-    }
-    return false;
-}
-
-static void name_one(struct av *av, struct av_field *f)
-{
-    struct span name = fold(av, f->field), base = name;
-    char suffix[16], text[200];
-    bool foreign = is_foreign(f->field, name);
-
-    for (unsigned i = 2; av->err == 0 && taken(av, name); i++) {
-        (void)snprintf(suffix, sizeof suffix, "_%u", i);
-        name = av_join(av, base, "", span_str(suffix));
-        foreign = true;
-    }
-    f->name = name;
-    if (!foreign || av->err < 0)
-        return;
-    if (av->opts->strict_names) {
-        (void)av_fail(av, E_INVALID, f->pointer, "not an Avro name (" AVRO_NAME_RULE "), or taken",
-                      f->field);
-        return;
-    }
-    (void)snprintf(text, sizeof text, "served as %.*s: names match %s and are unique",
-                   name.n < 100 ? (int)name.n : 100, (const char *)name.p, AVRO_NAME_RULE);
-    av_note(av, f->field, text);
 }
 
 void av_select(struct av *av)
@@ -363,13 +284,5 @@ void av_select(struct av *av)
         return;
     qsort(av->fields + av->opts->key_n, av->fields_n - av->opts->key_n, sizeof *av->fields,
           by_place);
-    /* names that need no change first, so that they keep themselves */
-    for (size_t i = 0; i < av->fields_n; i++) {
-        if (av_is_name(av->fields[i].field) && !taken(av, av->fields[i].field))
-            av->fields[i].name = av->fields[i].field;
-    }
-    for (size_t i = 0; i < av->fields_n && av->err == 0; i++) {
-        if (av->fields[i].name.p == NULL)
-            name_one(av, &av->fields[i]);
-    }
+    av_name_fields(av);
 }

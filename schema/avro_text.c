@@ -4,12 +4,26 @@
  */
 #include "schema/avro_int.h"
 
-/* name and namespace of a full name. A name that Avro keeps for itself gets a _ at its end. */
+/* A name that Avro keeps for itself, perhaps with _ at its end already. */
+static bool is_reserved(struct span name)
+{
+    static const char *const words[] = {"null",   "boolean", "int",    "long",   "float",
+                                        "double", "bytes",   "string", "record", "enum",
+                                        "array",  "map",     "fixed",  "union",  "error"};
+
+    while (name.n > 0 && name.p[name.n - 1] == '_')
+        name.n--;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (span_eq_str(name, words[i]))
+            return true;
+    }
+    return false;
+}
+
+/* name and namespace of a full name. One that Avro keeps for itself gets a _ at its end; so does
+ * that one with its _, else string and string_ side by side would define the same name twice. */
 static void write_name(struct writer *w, struct span full)
 {
-    static const char *const reserved[] = {"null",   "boolean", "int",    "long",   "float",
-                                           "double", "bytes",   "string", "record", "enum",
-                                           "array",  "map",     "fixed",  "union",  "error"};
     size_t dot = full.n;
     struct span last;
 
@@ -18,10 +32,8 @@ static void write_name(struct writer *w, struct span full)
     last = span_of(full.p + dot, full.n - dot);
     wr_str(w, "\"name\":\"");
     wr_span(w, last);
-    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++) {
-        if (span_eq_str(last, reserved[i]))
-            wr_u8(w, '_');
-    }
+    if (is_reserved(last))
+        wr_u8(w, '_');
     wr_u8(w, '"');
     if (dot > 0) {
         wr_str(w, ",\"namespace\":\"");
