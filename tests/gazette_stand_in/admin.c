@@ -88,6 +88,7 @@ void si_do_calm(struct stand_in *si)
 {
     si_faults_drop(si);
     (void)each(si, NULL, hide_one, 0);
+    si_conn_each(si, si_call_listed, NULL);
 }
 
 struct ending {

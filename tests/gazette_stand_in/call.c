@@ -236,6 +236,37 @@ static bool next_message(struct si_call *c, struct span *out)
     return true;
 }
 
+/* A broker that took a journal over and has not listed its store lets ListFragments and Append wait
+ * until it has; Reads are answered from what it knows. True: the call waits. */
+static bool awaits_listing(struct si_call *c, struct span msg)
+{
+    const struct si_journal *j;
+    int64_t left = 0;
+
+    c->unlisted = false;
+    if (c->method != STAND_IN_FRAGMENTS && (c->method != STAND_IN_APPEND || c->u.append.rq != NULL))
+        return false;
+    char *name = journal_in(c, msg);
+    if (name != NULL && (j = si_find(c->si, name)) != NULL)
+        left = j->hidden_until_ms - si_now_ms();
+    mem_free(name);
+    if (left <= 0)
+        return false;
+    c->unlisted = true;
+    si_call_wait(c, left);
+    return true;
+}
+
+void si_call_listed(struct si_call *c, void *unused)
+{
+    (void)unused;
+    if (!c->unlisted || c->dead)
+        return;
+    (void)evtimer_del(c->timer);
+    c->waits = false;
+    si_call_run(c);
+}
+
 void si_call_run(struct si_call *c)
 {
     struct span msg;
@@ -253,6 +284,8 @@ void si_call_run(struct si_call *c)
             if (c->faulty && si_fault_begin(c))
                 continue; /* a call that only begins late is run again, with its message */
         }
+        if (awaits_listing(c, msg))
+            continue;
         methods[c->method].message(c, msg);
         if (c->dead)
             return;

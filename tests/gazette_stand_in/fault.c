@@ -117,7 +117,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     si_call_run(c);
 }
 
-static void wait_ms(struct si_call *c, int64_t ms)
+void si_call_wait(struct si_call *c, int64_t ms)
 {
     const struct timeval tv = {ms / 1000, (ms % 1000) * 1000};
 
@@ -200,14 +200,14 @@ void si_fault_do(struct si_call *c)
         c->waits = true;
         break;
     case STAND_IN_SLOW:
-        wait_ms(c, c->fault.value);
+        si_call_wait(c, c->fault.value);
         break;
     case STAND_IN_TRICKLE:
         c->fault_done = false;
-        wait_ms(c, c->fault.value);
+        si_call_wait(c, c->fault.value);
         break;
     case STAND_IN_LOWER_HEAD:
-        wait_ms(c, LOWER_MS);
+        si_call_wait(c, LOWER_MS);
         break;
     case STAND_IN_HALF:
     case STAND_IN_BARE:

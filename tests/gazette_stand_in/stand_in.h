@@ -71,7 +71,7 @@ MUST_USE int stand_in_lose(struct stand_in *si, const char *journal, int64_t off
  * INDEX_HAS_GREATER_OFFSET until the head is reset. NULL: all journals. */
 MUST_USE int stand_in_all_down(struct stand_in *si, const char *journal);
 /* Stored fragments are not known for so long, as after a hand-off before the store was listed:
- * reads inside wait, heads are lower. */
+ * reads inside wait, heads are lower, ListFragments and Append wait until it is over. */
 MUST_USE int stand_in_hide_stored(struct stand_in *si, const char *journal, int64_t ms);
 /* The oldest n fragments are gone from the store, as by a bucket's policy. */
 MUST_USE int stand_in_prune(struct stand_in *si, const char *journal, unsigned n);

@@ -239,6 +239,7 @@ struct si_call {
     struct event *expiry; /* of the token */
     bool waits;           /* for the timer */
     bool ready;           /* the timer has struck */
+    bool unlisted;        /* it waits for the first listing of its journal's store */
     bool faulty, fault_done;
     bool cut; /* what is queued ends within a message */
     struct stand_in_fault fault;
@@ -278,6 +279,10 @@ void si_call_end(struct si_call *c, int grpc_status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Begins (again) to serve: after SLOW, or when something changed. */
 void si_call_run(struct si_call *c);
+/* Nothing is done with it for ms, then it is run (fault.c). */
+void si_call_wait(struct si_call *c, int64_t ms);
+/* A call that waits for the first listing of its store goes on if that is done. */
+void si_call_listed(struct si_call *c, void *unused);
 void si_call_queue(struct si_call *c, struct si_calls *q);
 void si_call_unqueue(struct si_call *c);
 /* The status of a journal for a call, with what the token sees. */
