@@ -104,6 +104,7 @@ static struct pg_output *key_outputs(struct av *av, struct pg_output **alone)
         if (node->op == PG_ARRAY || node->op == PG_MAP || node->op == PG_RECORD ||
             node->op == PG_NULL)
             (void)av_fail(av, E_INVALID, f->pointer, "a key must be a scalar", f->field);
+        node->key = true;
         if (node->op == PG_RAW)
             av_note(av, f->field, "a key without one scalar type: its JSON text is used");
         out[i].absent = av_finish(av, node, f->shape, true, f->field);

@@ -8,6 +8,7 @@
 
 #include "base/utf8.h"
 #include "schema/json_reader.h"
+#include "schema/number.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -104,6 +105,13 @@ bool js_key_is(struct span raw, struct span want);
 size_t js_unescape(const uint8_t *p, const uint8_t *end, uint8_t out[4], size_t *out_n);
 
 enum sc_json_kind js_kind(uint8_t first);
+
+/* The one text of all spellings of a string or a number (sc_num_canon), as keys need it: what
+ * sc_json_quote writes, but lone surrogates stay escapes and bytes that are not UTF-8 stay as they
+ * are, so that unequal strings remain unequal. Other values are copied. to has room for the text
+ * and JS_CANON_MORE more. Bytes written. */
+#define JS_CANON_MORE SC_NUM_CANON_MORE
+size_t js_canon(struct span text, uint8_t *to);
 
 /* Where a strict check stands. The caller sets end and lax; a failure sets at, reason and err. */
 struct js_check {

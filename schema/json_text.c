@@ -1,6 +1,6 @@
 /*
- * Strings and white space: quoting, unquoting, minifying. Bytes are never taken for C strings, NUL
- * is a byte like any other. Pure, any thread.
+ * Strings and white space: quoting, unquoting, one spelling for all, minifying. Bytes are never
+ * taken for C strings, NUL is a byte like any other. Pure, any thread.
  */
 #include "schema/json_int.h"
 
@@ -84,6 +84,69 @@ size_t js_unescape(const uint8_t *p, const uint8_t *end, uint8_t out[4], size_t 
     return 2;
 }
 
+/* What sc_json_quote makes of a character that cannot stand in a string as it is. */
+static size_t escape(uint8_t c, uint8_t to[6])
+{
+    static const char hex[] = "0123456789abcdef";
+    static const char from[] = "\"\\\b\f\n\r\t", as[] = "\"\\bfnrt";
+    const char *at = c == 0 ? NULL : memchr(from, c, sizeof from - 1);
+
+    to[0] = '\\';
+    if (at != NULL) {
+        to[1] = (uint8_t)as[at - from];
+        return 2;
+    }
+    memcpy(to + 1, "u00", 3);
+    to[4] = (uint8_t)hex[c >> 4];
+    to[5] = (uint8_t)hex[c & 15];
+    return 6;
+}
+
+/* The escape at p in its only spelling, never longer than it is; *n: the bytes it takes. Not an
+ * escape: its backslash. */
+static size_t canon_escape(const uint8_t *p, const uint8_t *end, size_t *n, uint8_t *to)
+{
+    uint8_t bytes[4];
+    size_t len;
+
+    if ((*n = js_unescape(p, end, bytes, &len)) == 0) {
+        to[0] = *p;
+        return *n = 1;
+    }
+    if (*n == 6 && (hex4(p + 2, end) & 0xf800) == 0xd800) { /* a lone surrogate */
+        for (size_t i = 0; i < 6; i++)
+            to[i] = p[i] >= 'A' && p[i] <= 'F' ? p[i] | 0x20 : p[i];
+        return 6;
+    }
+    if (len == 1 && (bytes[0] < 0x20 || bytes[0] == '"' || bytes[0] == '\\'))
+        return escape(bytes[0], to);
+    memcpy(to, bytes, len);
+    return len;
+}
+
+size_t js_canon(struct span text, uint8_t *to)
+{
+    const uint8_t *p = text.p, *end = text.p + text.n;
+    struct sc_num number;
+    size_t n = 0;
+
+    if (text.n > 0 && *p != '"' && sc_num_scan(p, end, &number) == end)
+        return sc_num_canon(&number, to);
+    while (p < end) {
+        const uint8_t *run = memchr(p, '\\', (size_t)(end - p));
+        size_t taken = (size_t)((run == NULL ? end : run) - p);
+
+        memcpy(to + n, p, taken);
+        n += taken;
+        p += taken;
+        if (p < end) {
+            n += canon_escape(p, end, &taken, to + n);
+            p += taken;
+        }
+    }
+    return n;
+}
+
 int sc_json_unquote(struct span text, struct writer *out)
 {
     struct js_check c = {.end = text.p + text.n};
@@ -109,21 +172,6 @@ int sc_json_unquote(struct span text, struct writer *out)
     return wr_err(out);
 }
 
-static void quote_control(uint8_t c, struct writer *out)
-{
-    static const char hex[] = "0123456789abcdef";
-    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
-    const char *at = c == 0 ? NULL : memchr(from, c, sizeof from - 1);
-    char esc[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-
-    if (at == NULL) {
-        wr_bytes(out, esc, sizeof esc);
-        return;
-    }
-    esc[1] = to[at - from];
-    wr_bytes(out, esc, 2);
-}
-
 void sc_json_quote(struct span raw, struct writer *out)
 {
     const uint8_t *p = raw.p, *end = raw.n == 0 ? raw.p : raw.p + raw.n;
@@ -131,13 +179,14 @@ void sc_json_quote(struct span raw, struct writer *out)
     wr_u8(out, '"');
     while (p < end) {
         const uint8_t *run = js_plain_run(p, end);
+        uint8_t esc[6];
         size_t n;
 
         wr_bytes(out, p, (size_t)(run - p));
         if ((p = run) == end)
             break;
         if (*p < 0x80) {
-            quote_control(*p++, out);
+            wr_bytes(out, esc, escape(*p++, esc));
         } else if ((n = utf8_len(p, end)) > 0) {
             wr_bytes(out, p, n);
             p += n;

@@ -74,6 +74,32 @@ static int part_of(const struct sc_key *k, size_t i, struct span doc, struct sc_
     return err;
 }
 
+/* Has it one spelling only? Strings without escapes and integers are nearly all that there is. */
+static bool is_canonical(struct span text)
+{
+    size_t i = text.p[0] == '-';
+
+    if (text.p[0] == '"')
+        return memchr(text.p, '\\', text.n) == NULL;
+    if (i == text.n || text.p[i] == '0' || text.n > SC_NUM_MAX_ZEROS)
+        return false;
+    while (i < text.n && text.p[i] >= '0' && text.p[i] <= '9')
+        i++;
+    return i == text.n;
+}
+
+/* A scalar in its only spelling: equal keys are equal bytes, whoever wrote the documents. */
+static void put_scalar(struct span text, struct writer *out)
+{
+    if (is_canonical(text)) {
+        wr_span(out, text);
+        return;
+    }
+    wr_reserve(out, text.n + JS_CANON_MORE);
+    if (wr_err(out) == 0)
+        out->b->len += js_canon(text, out->b->data + out->b->len);
+}
+
 int sc_key_text(const struct sc_key *k, struct span doc, struct writer *out, struct span *which)
 {
     struct sc_json_value v;
@@ -87,7 +113,7 @@ int sc_key_text(const struct sc_key *k, struct span doc, struct writer *out, str
             return err;
         if (i > 0)
             wr_u8(out, ',');
-        wr_span(out, v.text);
+        put_scalar(v.text, out);
     }
     if (k->n > 1)
         wr_u8(out, ']');
@@ -110,7 +136,7 @@ int sc_key_bare(const struct sc_key *k, struct span doc, struct writer *out, boo
     if (v.kind == SC_JSON_STRING)
         return (err = sc_json_unquote(v.text, out)) < 0 ? err : wr_err(out);
     if (!*null)
-        wr_span(out, v.text);
+        put_scalar(v.text, out);
     return wr_err(out);
 }
 

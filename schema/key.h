@@ -13,7 +13,7 @@ size_t sc_key_parts(const struct sc_key *k);
 
 /* The key as JSON text: one part: that value's text; several: an array of them. Scalars only:
  * E_INVALID for an array or object, E_NOTFOUND when a part is absent (both name the pointer in
- * *which). null is a legal part. Numbers and strings keep their text. */
+ * *which). null is a legal part. Equal keys are equal texts, however the documents spell them. */
 MUST_USE int sc_key_text(const struct sc_key *k, struct span doc, struct writer *out,
                          struct span *which);
 

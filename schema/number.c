@@ -167,11 +167,34 @@ int sc_num_i64(const struct sc_num *n, int64_t *out)
     return 0;
 }
 
+/* The first `left` digits from the first that is not 0; how many bytes. */
+static size_t put_digits(const struct sc_num *n, size_t left, uint8_t *to)
+{
+    bool begun = false;
+    size_t at = 0;
+
+    for (const uint8_t *p = n->text.p; left > 0; p++) {
+        begun = begun || (*p >= '1' && *p <= '9');
+        if (begun && is_digit(*p)) {
+            to[at++] = *p;
+            left--;
+        }
+    }
+    return at;
+}
+
+static size_t put_zeros(int64_t n, uint8_t *to)
+{
+    if (n <= 0)
+        return 0;
+    memset(to, '0', (size_t)n);
+    return (size_t)n;
+}
+
 int sc_num_text(const struct sc_num *n, uint8_t *to, size_t *len)
 {
     struct significant s = significant(n);
-    size_t left = s.n, at = 0;
-    bool begun = false;
+    size_t at = 0;
 
     *len = 0;
     if (s.n > 0 && s.exp < 0)
@@ -182,17 +205,55 @@ int sc_num_text(const struct sc_num *n, uint8_t *to, size_t *len)
         to[at++] = '0';
     else if (n->negative)
         to[at++] = '-';
-    for (const uint8_t *p = n->text.p; left > 0; p++) {
-        begun = begun || (*p >= '1' && *p <= '9');
-        if (begun && is_digit(*p)) {
-            to[at++] = *p;
-            left--;
-        }
-    }
-    for (int64_t i = 0; s.n > 0 && i < s.exp; i++)
-        to[at++] = '0';
+    at += put_digits(n, s.n, to + at);
+    if (s.n > 0)
+        at += put_zeros(s.exp, to + at);
     *len = at;
     return 0;
+}
+
+size_t sc_num_canon(const struct sc_num *n, uint8_t *to)
+{
+    const struct significant s = significant(n);
+    const int64_t point = s.exp + (int64_t)s.n; /* digits before the dot */
+    const bool decimal = s.exp < 0 && point > 0;
+    size_t at = 0, whole = decimal ? (size_t)point : 1;
+
+    if (s.n == 0) {
+        to[0] = '0';
+        return 1;
+    }
+    if (s.exp > EXP_CLAMP || s.exp < -EXP_CLAMP) { /* what it is beyond that, is not known */
+        memcpy(to, n->text.p, n->text.n);
+        return n->text.n;
+    }
+    if (n->negative)
+        to[at++] = '-';
+    if (s.exp >= 0 && s.exp <= SC_NUM_MAX_ZEROS) {
+        at += put_digits(n, s.n, to + at);
+        return at + put_zeros(s.exp, to + at);
+    }
+    if (point <= 0 && point >= -5) {
+        to[at++] = '0';
+        to[at++] = '.';
+        at += put_zeros(-point, to + at);
+        return at + put_digits(n, s.n, to + at);
+    }
+    (void)put_digits(n, s.n, to + at);
+    if (s.n > whole) {
+        memmove(to + at + whole + 1, to + at + whole, s.n - whole);
+        to[at + whole] = '.';
+        at++;
+    }
+    at += s.n;
+    if (!decimal) {
+        char exponent[24];
+        int len = snprintf(exponent, sizeof exponent, "e%+lld", (long long)point - 1);
+
+        memcpy(to + at, exponent, (size_t)len);
+        at += (size_t)len;
+    }
+    return at;
 }
 
 /* --- doubles --- */
@@ -268,19 +329,12 @@ static bool eisel_lemire(uint64_t w, int64_t q, uint64_t *bits)
 static double slow_double(const struct sc_num *n, const struct significant *s)
 {
     char buf[SLOW_MAX + 32];
-    size_t at = 0, left = s->n < SLOW_MAX ? s->n : SLOW_MAX, room = left;
-    bool begun = false;
-    int64_t exp = s->exp + (int64_t)(s->n - left);
+    size_t at = 0, room = s->n < SLOW_MAX ? s->n : SLOW_MAX;
+    int64_t exp = s->exp + (int64_t)(s->n - room);
 
     if (n->negative)
         buf[at++] = '-';
-    for (const uint8_t *p = n->text.p; left > 0; p++) {
-        begun = begun || (*p >= '1' && *p <= '9');
-        if (begun && is_digit(*p)) {
-            buf[at++] = (char)*p;
-            left--;
-        }
-    }
+    at += put_digits(n, room, (uint8_t *)buf + at);
     if (room < s->n) {
         buf[at++] = '1';
         exp--;

@@ -38,3 +38,9 @@ double sc_num_double(const struct sc_num *n);
 /* An integer in decimal, without exponent: 1e3 is 1000, -0 is 0. to has room for the text and
  * SC_NUM_MAX_ZEROS more. E_INVALID: a fraction; E_RANGE: the exponent asks for more zeros. */
 MUST_USE int sc_num_text(const struct sc_num *n, uint8_t *to, size_t *len);
+#define SC_NUM_CANON_MORE (SC_NUM_MAX_ZEROS + 16)
+/* The one text of all numbers that are equal: 1, 1.0 and 1e0 are 1, -0 is 0. Integers in decimal as
+ * in sc_num_text; fractions in decimal unless more than five zeros follow the dot; else one digit
+ * before the dot and an exponent (1.5e-7, 1e+401). Exact. to has room for the text and
+ * SC_NUM_CANON_MORE more. Bytes written. */
+size_t sc_num_canon(const struct sc_num *n, uint8_t *to);

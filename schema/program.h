@@ -55,6 +55,7 @@ struct pg_names {
 struct pg_node {
     enum pg_op op;
     bool nullable;
+    bool key;                   /* part of a key: equal values have equal bytes; a scalar */
     uint8_t null_branch;        /* 0 or 1, when nullable */
     uint8_t value_branch;       /* the other */
     const struct pg_node *elem; /* PG_ARRAY, PG_MAP */

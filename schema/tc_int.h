@@ -198,6 +198,8 @@ const uint8_t *tc_skip(struct tc *t, const uint8_t *p);
 const uint8_t *tc_string(struct tc *t, const uint8_t *p);
 /* Writes a value as JSON text without white space, with its length in front. */
 const uint8_t *tc_raw(struct tc *t, const uint8_t *p);
+/* The same of a scalar, in the only spelling of equal ones. */
+const uint8_t *tc_raw_key(struct tc *t, const uint8_t *p);
 
 /* How each kind of value is written, by enum pg_op. */
 typedef const uint8_t *tc_put_fn(struct tc *t, const struct pg_node *node, const uint8_t *p);

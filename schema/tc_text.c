@@ -331,3 +331,17 @@ const uint8_t *tc_raw(struct tc *t, const uint8_t *p)
     put_length(t, t->o, put_minified(p, q, t->o + 10));
     return q;
 }
+
+const uint8_t *tc_raw_key(struct tc *t, const uint8_t *p)
+{
+    const uint8_t *q = tc_skip(t, p);
+    size_t n = q == NULL ? 0 : (size_t)(q - p);
+
+    if (q == NULL || !tc_grow_text(t, n + JS_CANON_MORE))
+        return NULL;
+    n = js_canon(span_of(p, n), t->text);
+    if (!tc_room(t, 3 * n + 10))
+        return NULL;
+    put_length(t, t->o, put_minified(t->text, t->text + n, t->o + 10));
+    return q;
+}

@@ -97,12 +97,15 @@ static const uint8_t *put_long(struct tc *t, const struct pg_node *node, const u
     return q;
 }
 
-static const uint8_t *put_double_of(struct tc *t, double d, const uint8_t *q)
+static const uint8_t *put_double_of(struct tc *t, const struct pg_node *node, double d,
+                                    const uint8_t *q)
 {
     uint64_t bits;
 
     if (!tc_room(t, 8))
         return NULL;
+    if (node->key && d == 0)
+        d = 0; /* not -0 */
     memcpy(&bits, &d, 8);
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     bits = __builtin_bswap64(bits);
@@ -117,12 +120,11 @@ static const uint8_t *put_double(struct tc *t, const struct pg_node *node, const
     struct sc_num n;
     const uint8_t *q;
 
-    (void)node;
     if (!is_number(*p))
         return wrong(t, p, "a number is expected");
     if ((q = scan(t, p, &n)) == NULL)
         return NULL;
-    return put_double_of(t, sc_num_double(&n), q);
+    return put_double_of(t, node, sc_num_double(&n), q);
 }
 
 static const uint8_t *put_number_text(struct tc *t, const struct pg_node *node, const uint8_t *p)
@@ -138,7 +140,7 @@ static const uint8_t *put_number_text(struct tc *t, const struct pg_node *node, 
         return NULL;
     if (sc_num_parse_text(text, &d) < 0)
         return tc_misfit(t, p, "a text that is not a number");
-    return put_double_of(t, d, q);
+    return put_double_of(t, node, d, q);
 }
 
 static const uint8_t *put_text_number(struct tc *t, const struct pg_node *node, const uint8_t *p)
@@ -501,8 +503,10 @@ static const uint8_t *put_string(struct tc *t, const struct pg_node *node, const
 
 static const uint8_t *put_raw(struct tc *t, const struct pg_node *node, const uint8_t *p)
 {
-    (void)node;
-    return tc_raw(t, p);
+    if (!node->key)
+        return tc_raw(t, p);
+    return *p == '{' || *p == '[' ? wrong(t, p, "a key is no object and no array")
+                                  : tc_raw_key(t, p);
 }
 
 tc_put_fn *const tc_puts[] = {

@@ -298,6 +298,34 @@ static void a_location_that_is_only_null_is_no_field(void **state)
     lab_misfits("{\"id\":\"1\",\"r\":{\"n\":1}}", E_INVALID, "/r/n");
 }
 
+static void equal_keys_are_equal_bytes_in_any_spelling(void **state)
+{
+    (void)state;
+    lab_compile(OBJECT("\"id\":{\"type\":\"number\"}", NEEDS_ID), "/id", SC_DELETE_TOMBSTONE);
+    lab_key_is("{\"id\":-0.0}", "{\"_flow_key\":{\"p1\":0}}");
+    lab_value_is("{\"id\":-0.0}", "{\"id\":-0}");
+    lab_compile(OBJECT("\"id\":{\"type\":[\"string\",\"number\"],\"format\":\"number\"}", NEEDS_ID),
+                "/id", SC_DELETE_TOMBSTONE);
+    lab_key_is("{\"id\":\"-0\"}", "{\"_flow_key\":{\"p1\":0}}");
+    lab_compile(OBJECT("\"id\":{}", NEEDS_ID), "/id", SC_DELETE_TOMBSTONE);
+    lab_key_is("{\"id\":1.0}", "{\"_flow_key\":{\"p1\":{\"json\":\"1\"}}}");
+    lab_key_is("{\"id\":-10e-1}", "{\"_flow_key\":{\"p1\":{\"json\":\"-1\"}}}");
+    lab_key_is("{\"id\":\"\\u0061\\/\"}", "{\"_flow_key\":{\"p1\":{\"json\":\"\\\"a/\\\"\"}}}");
+    lab_key_is("{\"id\":\"x\xff\"}",
+               "{\"_flow_key\":{\"p1\":{\"json\":\"\\\"x\xef\xbf\xbd\\\"\"}}}");
+    lab_value_is("{\"id\":1.0}", "{\"id\":{\"json\":\"1.0\"}}");
+}
+
+static void no_object_and_no_array_is_a_key_whatever_its_schema_admits(void **state)
+{
+    (void)state;
+    lab_compile(OBJECT("\"id\":{}", NEEDS_ID), "/id", SC_DELETE_TOMBSTONE);
+    lab_misfits("{\"id\":{\"a\":1}}", E_INVALID, "/id");
+    lab_misfits("{\"id\":[1]}", E_INVALID, "/id");
+    lab_misfits("{\"id\":[1}", E_SYNTAX, "");
+    lab_key_is("{\"id\":true}", "{\"_flow_key\":{\"p1\":{\"json\":\"true\"}}}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,6 +341,8 @@ int main(void)
         T(malformed_utf8_is_replaced_everywhere),
         T(the_time_of_publishing_is_a_timestamp),
         T(a_location_that_is_only_null_is_no_field),
+        T(equal_keys_are_equal_bytes_in_any_spelling),
+        T(no_object_and_no_array_is_a_key_whatever_its_schema_admits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
