@@ -1,7 +1,8 @@
 /*
  * Which schema a $ref names: $id sets the base of what lies below it, $anchor names a schema within
  * its resource, a fragment that begins with / is a JSON pointer. References resolve by RFC 3986.
- * Nothing is fetched: only documents that were given exist. Pure.
+ * Nothing is fetched: only documents that were given exist. What a $dynamicRef means depends on the
+ * way through the schemas that led to it; here it may mean each that it could. Pure.
  */
 #include "schema/shape_int.h"
 
@@ -144,7 +145,7 @@ static struct span uri_resolve(struct refs *r, struct span base_text, struct spa
 
 /* --- the index --- */
 
-static void add_anchor(struct refs *r, uint32_t resource, struct span name,
+static void add_anchor(struct refs *r, uint32_t resource, struct span name, bool dynamic,
                        const struct jt_node *node)
 {
     struct refs_anchor *p =
@@ -154,7 +155,7 @@ static void add_anchor(struct refs *r, uint32_t resource, struct span name,
         return;
     r->anchors = p;
     r->anchors[r->anchors_n++] =
-        (struct refs_anchor){.resource = resource, .name = name, .node = node};
+        (struct refs_anchor){.resource = resource, .dynamic = dynamic, .name = name, .node = node};
 }
 
 static uint32_t add_resource(struct refs *r, struct span uri, const struct jt_node *root)
@@ -192,7 +193,7 @@ static void index_node(struct refs *r, const struct jt_node *node, uint32_t reso
         id = jt_get(node, old ? "id" : "$id");
         if (id != NULL && id->kind == SC_JSON_STRING && id->str.n > 0) {
             if (id->str.p[0] == '#')
-                add_anchor(r, resource, span_of(id->str.p + 1, id->str.n - 1), node);
+                add_anchor(r, resource, span_of(id->str.p + 1, id->str.n - 1), false, node);
             else
                 resource =
                     add_resource(r, uri_resolve(r, r->resources[resource].uri, id->str), node);
@@ -200,8 +201,11 @@ static void index_node(struct refs *r, const struct jt_node *node, uint32_t reso
         for (unsigned i = 0; i < 2; i++) {
             id = jt_get(node, i == 0 ? "$anchor" : "$dynamicAnchor");
             if (id != NULL && id->kind == SC_JSON_STRING)
-                add_anchor(r, resource, id->str, node);
+                add_anchor(r, resource, id->str, i == 1, node);
         }
+        id = jt_get(node, "$recursiveAnchor");
+        if (id != NULL && id->kind == SC_JSON_TRUE)
+            add_anchor(r, resource, span_str(""), true, node);
     }
     if (r->err < 0)
         return;
@@ -219,7 +223,7 @@ void refs_index(struct refs *r, struct span uri, const struct jt_node *root)
 {
     const struct jt_node *dialect = jt_get(root, "$schema");
     uint32_t resource = add_resource(r, uri, root);
-    bool old = false;
+    bool old = dialect == NULL && r->ids;
 
     if (r->err < 0)
         return;
@@ -260,20 +264,34 @@ static struct span percent_decode(struct refs *r, struct span s)
     return span_of(to, n);
 }
 
+/* Names that are known without being given: what they say is left out. */
+static bool is_open(struct span uri)
+{
+    static const char *const names[] = {"flow:", "http://json-schema.org/draft-0",
+                                        "http://json-schema.org/schema",
+                                        "https://json-schema.org/draft/"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (span_has_prefix(uri, span_str(names[i])))
+            return true;
+    }
+    return false;
+}
+
 const struct jt_node *refs_resolve(struct refs *r, const struct jt_node *node, struct span ref,
-                                   bool *flow)
+                                   bool *open)
 {
     struct span uri, fragment = uri_split(ref).fragment;
     size_t i;
 
-    *flow = false;
+    *open = false;
     uri = uri_resolve(r, r->resources[r->resource_of[node->id]].uri, ref);
-    *flow = span_has_prefix(uri, span_str("flow:"));
     /* the newest first: a document's own $id stands behind the name it was given by */
     for (i = r->resources_n; i > 0; i--) {
         if (span_eq(r->resources[i - 1].uri, uri))
             break;
     }
+    *open = i == 0 && is_open(uri);
     if (i == 0 || r->err < 0)
         return NULL;
     i--;
@@ -283,9 +301,32 @@ const struct jt_node *refs_resolve(struct refs *r, const struct jt_node *node, s
     if (fragment.p[0] == '/')
         return jt_at(r->resources[i].root, fragment);
     for (size_t k = 0; k < r->anchors_n; k++) {
-        if (span_eq(r->resources[r->anchors[k].resource].uri, uri) &&
-            span_eq(r->anchors[k].name, fragment))
+        if (span_eq(r->anchors[k].name, fragment) &&
+            span_eq(r->resources[r->anchors[k].resource].uri, uri))
             return r->anchors[k].node;
+    }
+    return NULL;
+}
+
+const struct jt_node *refs_candidate(const struct refs *r, const struct jt_node *target,
+                                     struct span ref, size_t *at)
+{
+    const struct span name = uri_split(ref).fragment;
+
+    for (size_t k = 0; *at == 0; k++) {
+        if (k == r->anchors_n) { /* its name is no dynamic one: it is what it is */
+            *at = SIZE_MAX;
+            return target;
+        }
+        if (r->anchors[k].dynamic && r->anchors[k].node == target &&
+            span_eq(r->anchors[k].name, name))
+            break;
+    }
+    while (*at < r->anchors_n) {
+        const struct refs_anchor *anchor = &r->anchors[(*at)++];
+
+        if (anchor->dynamic && span_eq(anchor->name, name))
+            return anchor->node;
     }
     return NULL;
 }

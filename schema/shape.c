@@ -136,15 +136,22 @@ static int read_all(struct parse *ps, struct span text, const struct sc_schema_d
             return r;
     }
     rd->mk.a = &s->arena;
-    rd->refs.a = &ps->tree;
+    rd->refs = (struct refs){.a = &ps->tree};
+    rd->refs_by_id = (struct refs){.a = &ps->tree, .ids = true};
     rd->memo = arena_array(&ps->tree, ps->nodes_n, sizeof(struct sc_shape *));
     rd->state = arena_alloc(&ps->tree, ps->nodes_n);
     rd->refs.resource_of = arena_array(&ps->tree, ps->nodes_n, sizeof(uint32_t));
-    if (rd->memo == NULL || rd->state == NULL || rd->refs.resource_of == NULL)
+    rd->refs_by_id.resource_of = arena_array(&ps->tree, ps->nodes_n, sizeof(uint32_t));
+    if (rd->memo == NULL || rd->state == NULL || rd->refs.resource_of == NULL ||
+        rd->refs_by_id.resource_of == NULL)
         return refuse(err, E_LIMIT, span_str(""), "the schema is too large", NULL);
-    for (size_t i = 0; i <= n; i++)
-        refs_index(&rd->refs, i == 0 ? span_str("") : docs[i - 1].uri, ps->roots[i]);
-    if (rd->refs.err < 0)
+    for (size_t i = 0; i <= n; i++) {
+        const struct span uri = i == 0 ? span_str("") : docs[i - 1].uri;
+
+        refs_index(&rd->refs, uri, ps->roots[i]);
+        refs_index(&rd->refs_by_id, uri, ps->roots[i]);
+    }
+    if (rd->refs.err < 0 || rd->refs_by_id.err < 0)
         return refuse(err, E_LIMIT, span_str(""), "the schema is too large", NULL);
     s->root = read_schema(rd, ps->roots[0]);
     return rd->mk.err < 0 ? read_failed(ps, err) : 0;

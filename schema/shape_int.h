@@ -62,12 +62,14 @@ struct refs_resource {
 };
 struct refs_anchor {
     uint32_t resource;
+    bool dynamic; /* $dynamicAnchor; $recursiveAnchor, whose name is "" */
     struct span name;
     const struct jt_node *node;
 };
 struct refs {
     struct arena *a;
     int err;
+    bool ids; /* `id` of draft 4 counts where no $schema says which draft it is */
     struct refs_resource *resources;
     size_t resources_n, resources_cap;
     struct refs_anchor *anchors;
@@ -77,16 +79,20 @@ struct refs {
 
 /* Walks a document and files its $id and $anchor. */
 void refs_index(struct refs *r, struct span uri, const struct jt_node *root);
-/* The schema that `ref` names, seen from node; NULL when there is none. *flow: it has the scheme
- * `flow:`. */
+/* The schema that `ref` names, seen from node; NULL when there is none. *open: it is one that need
+ * not be there, and then admits anything: of the scheme `flow:`, or JSON Schema's own. */
 const struct jt_node *refs_resolve(struct refs *r, const struct jt_node *node, struct span ref,
-                                   bool *flow);
+                                   bool *open);
+/* target, found by a $dynamicRef (or $recursiveRef), may only be one of several, depending on the
+ * way that led to the reference: all of them, one a call. *at begins as 0; NULL at the end. */
+const struct jt_node *refs_candidate(const struct refs *r, const struct jt_node *target,
+                                     struct span ref, size_t *at);
 
 /* --- reading --- */
 
 struct shape_reader {
     struct shape_maker mk;
-    struct refs refs;
+    struct refs refs, refs_by_id; /* the second where the first knows no answer */
     const struct sc_shape **memo; /* by node id */
     uint8_t *state;               /* by node id: 0 unread, 1 being read, 2 read */
     const struct jt_node *bad;    /* where err was seen */

@@ -295,22 +295,34 @@ static const struct sc_shape *read_list(struct shape_reader *rd, const struct jt
     return all ? s : any;
 }
 
+/* dynamic: $dynamicRef, $recursiveRef. */
 static const struct sc_shape *read_ref(struct shape_reader *rd, const struct jt_node *node,
-                                       const struct jt_node *ref)
+                                       const struct jt_node *ref, bool dynamic)
 {
-    const struct jt_node *target;
-    bool flow;
+    const struct sc_shape *any = &SC_NEVER;
+    const struct jt_node *target, *one;
+    struct refs *refs = &rd->refs;
+    size_t at = 0;
+    bool open;
 
     if (!is_string(ref))
         return fail(rd, ref, E_INVALID, "$ref is a string");
-    target = refs_resolve(&rd->refs, node, ref->str, &flow);
-    if (rd->refs.err < 0)
-        return fail(rd, ref, rd->refs.err, "too large");
-    if (target == NULL && flow)
+    target = refs_resolve(refs, node, ref->str, &open);
+    if (target == NULL && !open && refs->err == 0) {
+        refs = &rd->refs_by_id;
+        target = refs_resolve(refs, node, ref->str, &open);
+    }
+    if (refs->err < 0)
+        return fail(rd, ref, refs->err, "too large");
+    if (target == NULL && open)
         return NULL;
     if (target == NULL)
         return fail(rd, ref, E_INVALID, "a $ref that leads nowhere");
-    return read_schema(rd, target);
+    if (!dynamic)
+        return read_schema(rd, target);
+    while ((one = refs_candidate(refs, target, ref->str, &at)) != NULL && rd->mk.err == 0)
+        any = mk_union(&rd->mk, any, read_schema(rd, one));
+    return any;
 }
 
 /* `not` takes types away when it is about nothing but types. */
@@ -401,7 +413,7 @@ static const struct sc_shape *read_fresh(struct shape_reader *rd, const struct j
     s = read_own(rd, node, alone);
     for (size_t i = 0; i < 3; i++) {
         if ((m = jt_get(node, refs[i])) != NULL)
-            s = mk_intersect(&rd->mk, s, read_ref(rd, node, m));
+            s = mk_intersect(&rd->mk, s, read_ref(rd, node, m, i > 0));
     }
     if ((m = jt_get(node, "allOf")) != NULL)
         s = read_list(rd, m, true, s);

@@ -23,7 +23,7 @@ CORPORA = os.path.join(LAB, 'avro', 'corpora')
 ABSENT = object()
 BEYOND = ('an integer beyond 64 bits',)
 # up to draft 7 nothing beside a $ref counted; schemas are read as of 2019-09
-OLD = '$ref prevents a sibling $id from changing the base uri'
+OLD = ('$ref prevents a sibling $id from changing the base uri', '$ref prevents a sibling id from changing the base uri')
 DRAFTS = ('2016', 'draft3', 'draft4', 'draft6', 'draft7', 'draft2019-09', 'draft2020-12', 'draft-next')
 SETS = {    # the package: its schemas, how many there are at least, and the least share of them that compiles
     'cfn-lint': ('cfnlint/data/schemas/resources/*.json', 1800, 1),
@@ -155,12 +155,12 @@ def test_valid_documents_of_the_test_suite_are_served(figures):
                 reasons[a['reason']] += 1
                 continue
             for doc, rec in zip(c['docs'], a['records'], strict=True):
-                assert 'error' not in rec or rec['reason'] in BEYOND or description == OLD, (f, schema, doc, rec)
+                assert 'error' not in rec or rec['reason'] in BEYOND or description in OLD, (f, schema, doc, rec)
                 n += 1
             good += 1
             data.append({'schema': a['value_schema'], 'data': [r['value'][10:] for r in a['records'] if 'error' not in r]})
         figures('%s: %d of %d schemas, %d documents; refused: %s' % (draft, good, len(groups), n, dict(reasons)))
-        assert good > 0.9 * len(groups)
+        assert good == len(groups) if draft in DRAFTS[2:7] else good > 0.95 * len(groups), draft
     for name in ('fastavro', 'java'):
         for d, got in zip(data, read(name, data), strict=True):
             assert got['ok'], (name, got['error'], d['schema'])

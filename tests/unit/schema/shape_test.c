@@ -267,6 +267,77 @@ static void a_name_of_the_scheme_flow_is_given_or_admits_anything(void **state)
     assert_int_equal(types_of(text), SC_T_ANY);
 }
 
+static void json_schemas_own_schemas_admit_anything_where_they_are_not_given(void **state)
+{
+    (void)state;
+    assert_int_equal(types_of("{\"$ref\":\"http://json-schema.org/draft-07/schema#\"}"), SC_T_ANY);
+    assert_int_equal(types_of("{\"$ref\":\"http://json-schema.org/draft-04/schema#/definitions/"
+                              "positiveInteger\",\"type\":\"integer\"}"),
+                     SC_T_INT);
+    assert_int_equal(types_of("{\"$ref\":\"https://json-schema.org/draft/2020-12/schema\"}"),
+                     SC_T_ANY);
+    /* of one that is there nothing is left out */
+    assert_int_equal(
+        types_of("{\"$ref\":\"https://json-schema.org/draft/2019-09/schema\",\"$defs\":"
+                 "{\"m\":{\"$id\":\"https://json-schema.org/draft/2019-09/schema\","
+                 "\"type\":\"boolean\"}}}"),
+        SC_T_BOOL);
+    assert_int_equal(refused("{\"$ref\":\"http://json-schema.org.evil/x\"}", "/$ref", "nowhere"),
+                     E_INVALID);
+}
+
+/* A dynamic reference is told by the way that leads to it; a shape knows no ways. */
+static void a_dynamic_reference_is_each_schema_that_it_may_lead_to(void **state)
+{
+    const char *list =
+        "\"$defs\":{\"s\":{\"$dynamicAnchor\":\"T\",\"type\":\"string\"},\"l\":{"
+        "\"$id\":\"list\",\"type\":\"array\",\"items\":{\"$dynamicRef\":\"#T\"},\"$defs\":{\"d\":{"
+        "\"$dynamicAnchor\":\"T\",\"not\":{}}}}}";
+    char text[800];
+
+    (void)state;
+    (void)snprintf(text, sizeof text,
+                   "{\"$id\":\"http://x/\",\"properties\":{\"a\":{\"$ref\":\"list\"}},%s}", list);
+    assert_int_equal(types_at(text, "/a/0", SC_EXISTS_MAY), SC_T_STRING);
+    /* a name that is not dynamic is itself */
+    assert_int_equal(
+        types_of("{\"$dynamicRef\":\"#T\",\"$defs\":{\"a\":{\"$anchor\":\"T\",\"type\":"
+                 "\"integer\"},\"b\":{\"$id\":\"http://y/\",\"$dynamicAnchor\":\"T\","
+                 "\"type\":\"null\"}}}"),
+        SC_T_INT);
+    /* the same in 2019-09: here it is the root, which is being read */
+    assert_int_equal(
+        types_at("{\"$id\":\"http://x/out\",\"$recursiveAnchor\":true,\"type\":\"object\","
+                 "\"properties\":{\"a\":{\"$ref\":\"in#/$defs/q\"}},\"$defs\":{\"n\":{\"$id\":"
+                 "\"in\",\"$recursiveAnchor\":true,\"type\":\"boolean\",\"$defs\":{\"q\":{"
+                 "\"$recursiveRef\":\"#\"}}}}}",
+                 "/a", SC_EXISTS_MAY),
+        SC_T_ANY);
+}
+
+/* `id` was the base in draft 4, and is no keyword since: it counts where a reference leads nowhere
+ * without it. */
+static void an_id_of_draft_4_counts_without_a_dialect_where_it_is_needed(void **state)
+{
+    (void)state;
+    assert_int_equal(types_of("{\"id\":\"http://x/a\",\"$ref\":\"inner\",\"definitions\":{\"i\":{"
+                              "\"id\":\"inner\",\"type\":\"integer\"}}}"),
+                     SC_T_INT);
+    assert_int_equal(types_of("{\"$ref\":\"#i\",\"definitions\":{\"i\":{\"id\":\"#i\",\"type\":"
+                              "\"integer\"}}}"),
+                     SC_T_INT);
+    assert_int_equal(
+        types_at("{\"properties\":{\"a\":{\"id\":\"orders\",\"$ref\":\"#/definitions/i\"}},"
+                 "\"definitions\":{\"i\":{\"type\":\"integer\"}}}",
+                 "/a", SC_EXISTS_MAY),
+        SC_T_INT);
+    assert_int_equal(
+        refused("{\"$schema\":\"https://json-schema.org/draft/2019-09/schema\",\"$ref\":"
+                "\"#i\",\"definitions\":{\"i\":{\"id\":\"#i\"}}}",
+                "/$ref", "nowhere"),
+        E_INVALID);
+}
+
 /* Each $def is two of the next: 2^60 places, had they to be spelled out. */
 static void parts_that_multiply_stay_small(void **state)
 {
@@ -342,6 +413,9 @@ int main(void)
         cmocka_unit_test(defaults_and_formats_survive_merging),
         cmocka_unit_test(what_is_no_schema_is_refused_with_its_place),
         cmocka_unit_test(a_name_of_the_scheme_flow_is_given_or_admits_anything),
+        cmocka_unit_test(json_schemas_own_schemas_admit_anything_where_they_are_not_given),
+        cmocka_unit_test(a_dynamic_reference_is_each_schema_that_it_may_lead_to),
+        cmocka_unit_test(an_id_of_draft_4_counts_without_a_dialect_where_it_is_needed),
         cmocka_unit_test(parts_that_multiply_stay_small),
         cmocka_unit_test(deep_schemas_are_refused_not_followed),
         cmocka_unit_test(running_out_of_memory_is_an_answer),
