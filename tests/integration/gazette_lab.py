@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -56,6 +57,8 @@ class Cluster:
                     **{k: str(v) for k, v in env.items()}}
         self.port = free_block(brokers)
         self.store = self.path / 'store'
+        self.argv = {}        # of each broker
+        self.children = []    # brokers that `restarted` started
 
     @property
     def ports(self):
@@ -72,7 +75,63 @@ class Cluster:
         if p.returncode == 77:
             pytest.skip(NO_BROKER)
         assert p.returncode == 0, 'gazette-up: %s' % p.stderr[-800:].decode(errors='replace')
+        for k in range(self.n):
+            self.argv[k] = Path('/proc/%d/cmdline' % self.pid('gazette%d' % k)).read_bytes().split(b'\0')[:-1]
         return self
+
+    @contextlib.contextmanager
+    def restarted(self):
+        """What an orchestrator does: a broker that ended, for whatever reason, is started again. A broker whose lease is lost ends by itself, up
+        to 15 s after it noticed. Leaves when all have been ready for 3 s."""
+        stop, faults = threading.Event(), []
+
+        def run():
+            try:
+                while not stop.wait(0.2):
+                    for k in range(self.n):
+                        if self.gone('gazette%d' % k):
+                            self._revive(k)
+            except Exception as e:    # noqa: BLE001: told by the test
+                faults.append(e)
+        t = threading.Thread(target=run)
+        t.start()
+        try:
+            yield self
+            end, since = time.monotonic() + 120, None
+            while since is None or time.monotonic() - since < 3:
+                assert not faults, faults[0]
+                assert time.monotonic() < end, 'the brokers did not come back'
+                ready = all(self.ready(k) for k in range(self.n))
+                since = (since or time.monotonic()) if ready else None
+                time.sleep(0.1)
+        finally:
+            stop.set()
+            t.join()
+
+    def _revive(self, k):
+        with open(self.path / 'logs' / ('gazette%d.log' % k), 'ab') as log:
+            p = subprocess.Popen(self.argv[k], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        self.children.append(p)
+        (self.path / ('gazette%d.pid' % k)).write_text('%d\n' % p.pid)
+
+    def ready(self, k):
+        try:
+            with urllib.request.urlopen('http://127.0.0.1:%d/debug/ready' % self.ports[k], timeout=2) as r:
+                return r.status == 200
+        except OSError:
+            return False
+
+    def left(self, pid, seconds):
+        """Seconds until a broker's process has ended, None: it did not in time."""
+        t0 = time.monotonic()
+        while time.monotonic() - t0 < seconds:
+            try:
+                if Path('/proc/%d/stat' % pid).read_text().rsplit(') ', 1)[1][0] in 'ZX':
+                    return time.monotonic() - t0
+            except OSError:
+                return time.monotonic() - t0
+            time.sleep(0.05)
+        return None
 
     def stop(self, *flags):
         subprocess.run([str(LAB_DIR / 'gazette-down.sh'), str(self.path), *flags], env={**self.env, 'GRACE': '10'}, timeout=90,
