@@ -243,6 +243,32 @@ int stand_in_prune(struct stand_in *si, const char *journal, unsigned n)
     return si_sync(si, run_prune, &a);
 }
 
+static int run_prune_aged(struct stand_in *si, void *arg)
+{
+    return si_do_prune_aged(si, ((struct ask *)arg)->journal);
+}
+
+int stand_in_prune_aged(struct stand_in *si, const char *journal)
+{
+    struct ask a = {.journal = journal};
+
+    return si_sync(si, run_prune_aged, &a);
+}
+
+static int run_age(struct stand_in *si, void *arg)
+{
+    struct ask *a = arg;
+
+    return si_do_age(si, a->journal, a->n, a->v);
+}
+
+int stand_in_age(struct stand_in *si, const char *journal, unsigned n, int64_t seconds)
+{
+    struct ask a = {.journal = journal, .n = n, .v = seconds};
+
+    return si_sync(si, run_age, &a);
+}
+
 static int run_revision(struct stand_in *si, void *arg)
 {
     si->revision = ((struct ask *)arg)->v;

@@ -3,7 +3,8 @@
  *
  *   fault KIND METHOD [journal=J] [skip=N] [times=N] [value=N] [after=N] [landed=1]    calm
  *   end METHOD KIND [value=N]     close [J]      down [J]     lose J OFFSET     hide J MS
- *   prune J N                     head J         content J    stats
+ *   prune J N    prune-aged [J]   age J N SECONDS             forget J     head J
+ *   content J    stats
  *
  * KIND and METHOD as fault.c spells them. Answers: "ok", "ok VALUE", "error WHY"; content: "ok N"
  * and N bytes.
@@ -162,7 +163,7 @@ static int misbehave(struct control *c, char *const *w, size_t n)
 static int command(struct control *c, char *const *w, size_t n)
 {
     const char *a = n > 1 ? w[1] : NULL;
-    int64_t v = 0;
+    int64_t v = 0, seconds = 0;
 
     if (strcmp(w[0], "fault") == 0 || strcmp(w[0], "end") == 0)
         return misbehave(c, w, n);
@@ -176,12 +177,22 @@ static int command(struct control *c, char *const *w, size_t n)
         return si_do_close(c->si, a);
     if (strcmp(w[0], "down") == 0)
         return si_do_all_down(c->si, a);
+    if (strcmp(w[0], "prune-aged") == 0)
+        return si_do_prune_aged(c->si, a);
     if (a == NULL)
         return E_SYNTAX;
     if (strcmp(w[0], "head") == 0)
         return say_head(c, a);
     if (strcmp(w[0], "content") == 0)
         return say_content(c, a);
+    if (strcmp(w[0], "forget") == 0) {
+        si_do_forget(c->si, a);
+        return 0;
+    }
+    if (strcmp(w[0], "age") == 0)
+        return n == 4 && number(w[2], &v) == 0 && v >= 0 && number(w[3], &seconds) == 0
+                   ? si_do_age(c->si, a, (unsigned)v, seconds)
+                   : E_SYNTAX;
     if (n != 3 || number(w[2], &v) < 0 || v < 0)
         return E_SYNTAX;
     if (strcmp(w[0], "lose") == 0)

@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "tests/gazette_stand_in/stand_in.h"
 
-enum flag { PORT = 1, PORT_FILE, CONTROL, ROOT, KEYS, LISTING, WATCH, ASSIGN, UNASSIGN };
+enum flag { PORT = 1, PORT_FILE, CONTROL, ROOT, KEYS, LISTING, GONE, WATCH, ASSIGN, UNASSIGN };
 
 static const struct option options[] = {
     {"port", required_argument, NULL, PORT},
@@ -20,6 +20,7 @@ static const struct option options[] = {
     {"file-root", required_argument, NULL, ROOT},
     {"auth-key", required_argument, NULL, KEYS},
     {"listing-lag", required_argument, NULL, LISTING},
+    {"gone-lag", required_argument, NULL, GONE},
     {"watch-delay", required_argument, NULL, WATCH},
     {"assign-lag", required_argument, NULL, ASSIGN},
     {"unassign-lag", required_argument, NULL, UNASSIGN},
@@ -32,7 +33,7 @@ static int usage(void)
         stderr,
         "usage: sluice_gazette_stand_in [--port N] [--control-port N] [--port-file FILE]\n"
         "  [--file-root DIR] [--auth-key BASE64[,BASE64]] [--listing-lag MS] [--watch-delay MS]\n"
-        "  [--assign-lag MS] [--unassign-lag MS]\n");
+        "  [--gone-lag MS] [--assign-lag MS] [--unassign-lag MS]\n");
     return 2;
 }
 
@@ -70,6 +71,8 @@ static int parse(int argc, char **argv, struct stand_in_opts *o, const char **po
             o->auth_keys = optarg;
         else if (c == LISTING)
             o->listing_lag_ms = v;
+        else if (c == GONE)
+            o->gone_lag_ms = v;
         else if (c == WATCH)
             o->watch_delay_ms = v;
         else if (c == ASSIGN)

@@ -137,6 +137,8 @@ static bool next_fragment(struct si_call *c)
     if (rq->metadata_only || (f->listed && rq->do_not_proxy) ||
         (rq->end_offset != 0 && c->u.read.pos >= rq->end_offset))
         si_call_end(c, 0, "%s", "");
+    else if (f->gone_ms != 0)
+        si_call_end(c, 2, "open %s: no such file or directory", f->object);
     c->u.read.in_frag = true;
     return true;
 }

@@ -42,6 +42,8 @@ struct stand_in_opts {
     uint64_t cluster_id, member_id, raft_term; /* as etcd would say; 1, 2, 3 */
     int64_t listing_lag_ms;  /* from the closing of a fragment to its place in the store's listing;
                                 < 0: only stand_in_close_fragments brings it there */
+    int64_t gone_lag_ms;     /* from the removal of an object to the listing that lacks it; until
+                                then the fragment is listed, and a Read of it fails; 0: none */
     int64_t watch_delay_ms;  /* from a change to the next snapshot of a watch; 0: none */
     int64_t assign_lag_ms;   /* from the making of a journal to its route; 0: none */
     int64_t unassign_lag_ms; /* from a full suspension to the loss of the route; < 0: when it is
@@ -75,6 +77,12 @@ MUST_USE int stand_in_all_down(struct stand_in *si, const char *journal);
 MUST_USE int stand_in_hide_stored(struct stand_in *si, const char *journal, int64_t ms);
 /* The oldest n fragments are gone from the store, as by a bucket's policy. */
 MUST_USE int stand_in_prune(struct stand_in *si, const char *journal, unsigned n);
+/* What is stored for the retention of its spec or longer is gone, wherever it lies, as by `gazctl
+ * journals prune`. NULL: of all journals. */
+MUST_USE int stand_in_prune_aged(struct stand_in *si, const char *journal);
+/* n fragments from the oldest on were stored so many seconds ago. E_NOTFOUND; E_RANGE: there are
+ * not so many. */
+MUST_USE int stand_in_age(struct stand_in *si, const char *journal, unsigned n, int64_t seconds);
 /* The revision that the next change moves on from. */
 void stand_in_set_revision(struct stand_in *si, int64_t revision);
 

@@ -45,6 +45,7 @@ struct si_fragment {
     int64_t mod_time_s; /* of the object; 0: not listed */
     int64_t first_s;    /* of its first append */
     void *sha;          /* EVP_MD_CTX of the content so far */
+    int64_t gone_ms;    /* removed from the store, and known until then, monotonic; 0: there */
     char *object;       /* behind the store's URL; NULL: not stored */
     char *store;
 };
@@ -147,7 +148,7 @@ void si_wake_readers(struct si_journal *j);
 /* Closes the open fragment; it is stored if the spec has a store, and listed at once or after the
  * lag. E_IO, E_NOMEM. */
 int si_close(struct stand_in *si, struct si_journal *j, bool list_now);
-/* Lists what is due. Returns ms until the next one, -1: none. */
+/* Lists what is due, and forgets what is gone. Returns ms until the next one, -1: none. */
 int64_t si_list_due(struct stand_in *si, struct si_journal *j);
 void si_frag_sum(const struct si_fragment *f, int64_t end, uint8_t out[20]);
 /* A URL as the broker signs it; the caller frees it; NULL: it is not stored. */
@@ -318,6 +319,9 @@ int si_do_lose(struct stand_in *si, const char *journal, int64_t offset);
 int si_do_all_down(struct stand_in *si, const char *journal);
 int si_do_hide(struct stand_in *si, const char *journal, int64_t ms);
 int si_do_prune(struct stand_in *si, const char *journal, unsigned n);
+int si_do_prune_aged(struct stand_in *si, const char *journal);
+int si_do_age(struct stand_in *si, const char *journal, unsigned n, int64_t seconds);
+void si_do_forget(struct stand_in *si, const char *journal);
 void si_do_calm(struct stand_in *si);
 void si_do_end_calls(struct stand_in *si, enum stand_in_method m, enum stand_in_fault_kind kind,
                      int64_t value);

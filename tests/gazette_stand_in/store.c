@@ -1,7 +1,9 @@
 /*
  * What becomes of a closed fragment: its object is written below the file root, under the name that
  * a broker gives it, and after a while the listing of the store has it. Its content stays in
- * memory: a Read through the broker is served from there.
+ * memory: a Read through the broker is served from there, unless the object was removed. Brokers
+ * remove nothing: a bucket's policy does (the oldest), or `gazctl journals prune` (what is stored
+ * for longer than the retention, wherever it lies), and the next listing tells.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -160,22 +162,36 @@ int si_close(struct stand_in *si, struct si_journal *j, bool list_now)
     return err;
 }
 
+/* Drops fragment i from the index. */
+static void drop(struct si_journal *j, size_t i)
+{
+    si_frag_free(j->frags[i]);
+    j->n--;
+    memmove(j->frags + i, j->frags + i + 1, (j->n - i) * sizeof *j->frags);
+}
+
 int64_t si_list_due(struct stand_in *si, struct si_journal *j)
 {
     int64_t now = si_now_ms(), next = -1;
+    bool changed = false;
 
-    if (si->o.listing_lag_ms < 0)
-        return -1;
-    for (size_t i = 0; i < j->n; i++) {
-        struct si_fragment *f = j->frags[i];
-        if (!f->closed || f->listed || f->object == NULL)
+    for (size_t i = j->n; i > 0; i--) {
+        struct si_fragment *f = j->frags[i - 1];
+        int64_t at = f->gone_ms;
+        if (at == 0 && (si->o.listing_lag_ms < 0 || !f->closed || f->listed || f->object == NULL))
             continue;
-        int64_t left = f->closed_ms + si->o.listing_lag_ms - now;
-        if (left <= 0)
+        if (at == 0)
+            at = f->closed_ms + si->o.listing_lag_ms;
+        if (at > now)
+            next = next < 0 || at - now < next ? at - now : next;
+        else if (f->gone_ms != 0)
+            drop(j, i - 1);
+        else
             list_one(f);
-        else if (next < 0 || left < next)
-            next = left;
+        changed = changed || at <= now;
     }
+    if (changed)
+        si_wake_readers(j);
     return next;
 }
 
@@ -184,21 +200,95 @@ char *si_url(const struct si_fragment *f)
     return f->listed ? join(f->store, f->object) : NULL;
 }
 
+/* --- removal --- */
+
+static void unlink_object(const struct stand_in *si, const struct si_fragment *f)
+{
+    char *path = object_path(si, f);
+
+    if (path != NULL)
+        (void)unlink(path);
+    mem_free(path);
+}
+
+/* The object is gone; the next listing tells. */
+static void remove_object(struct stand_in *si, struct si_fragment *f)
+{
+    unlink_object(si, f);
+    f->gone_ms = si_now_ms() + si->o.gone_lag_ms;
+    si_clock_in(si, si->o.gone_lag_ms);
+}
+
 int si_do_prune(struct stand_in *si, const char *journal, unsigned n)
 {
     struct si_journal *j = si_find(si, journal);
 
     if (j == NULL)
         return E_NOTFOUND;
-    while (n-- > 0 && j->n > 0 && j->frags[0]->listed) {
-        struct si_fragment *f = j->frags[0];
-        char *path = object_path(si, f);
-        if (path != NULL)
-            (void)unlink(path);
-        mem_free(path);
-        si_frag_free(f);
-        j->n--;
-        memmove(j->frags, j->frags + 1, j->n * sizeof *j->frags);
-    }
+    for (size_t i = 0; i < n && i < j->n && j->frags[i]->listed; i++)
+        remove_object(si, j->frags[i]);
+    if (si->o.gone_lag_ms == 0)
+        (void)si_list_due(si, j);
     return 0;
+}
+
+static int prune_aged(struct stand_in *si, struct si_journal *j)
+{
+    Gz__JournalSpec *spec = si_spec(j);
+
+    if (spec == NULL)
+        return E_NOMEM;
+    int64_t retention = spec->fragment->retention == NULL ? 0 : spec->fragment->retention->seconds;
+    gz__journal_spec__free_unpacked(spec, NULL);
+    for (size_t i = 0; i < j->n; i++) {
+        struct si_fragment *f = j->frags[i];
+        if (f->listed && f->gone_ms == 0 && si_now_s() - f->mod_time_s >= retention)
+            remove_object(si, f);
+    }
+    if (si->o.gone_lag_ms == 0)
+        (void)si_list_due(si, j);
+    return 0;
+}
+
+int si_do_prune_aged(struct stand_in *si, const char *journal)
+{
+    struct si_journal *j = journal == NULL ? NULL : si_find(si, journal);
+    int err = 0;
+
+    if (journal != NULL)
+        return j == NULL ? E_NOTFOUND : prune_aged(si, j);
+    TAILQ_FOREACH(j, &si->journals, link)
+    {
+        if (err == 0)
+            err = prune_aged(si, j);
+    }
+    return err;
+}
+
+int si_do_age(struct stand_in *si, const char *journal, unsigned n, int64_t seconds)
+{
+    struct si_journal *j = si_find(si, journal);
+
+    if (j == NULL)
+        return E_NOTFOUND;
+    if (n > j->n)
+        return E_RANGE;
+    for (unsigned i = 0; i < n; i++)
+        j->frags[i]->mod_time_s = j->frags[i]->listed ? si_now_s() - seconds : 0;
+    return 0;
+}
+
+void si_do_forget(struct stand_in *si, const char *journal)
+{
+    struct si_journal *j, *next;
+
+    for (j = TAILQ_FIRST(&si->deleted); j != NULL; j = next) {
+        next = TAILQ_NEXT(j, link);
+        if (strcmp(j->name, journal) != 0)
+            continue;
+        for (size_t i = 0; i < j->n; i++)
+            unlink_object(si, j->frags[i]);
+        TAILQ_REMOVE(&si->deleted, j, link);
+        si_journal_free(j);
+    }
 }
