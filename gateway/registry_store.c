@@ -201,6 +201,8 @@ static void on_forgotten(void *arg, int err)
 
     (void)err; /* it is there after the next start, and goes again */
     rs->busy--;
+    if (!rs->failed) /* what came meanwhile had to wait for this */
+        write_next(rs);
     tell(rs);
 }
 
@@ -213,12 +215,12 @@ static void prune(struct registry_store *rs)
     while (registry_history_prune(&rs->history, &gone)) {
         const struct jc_kv kv = {.key = gone.key, .value = span_str("{}"), .expires_ms = 1};
 
-        if (gone.key == NULL || !rs->loaded)
-            continue;
-        log_event(LOG_INFO, "registry.version_forgotten", LF_STR("key", gone.key));
-        rs->busy++;
-        if (store->ops->kv_set(store, &kv, 1, &rs->opts.control->ex, on_forgotten, rs) < 0)
-            rs->busy--;
+        if (gone.key != NULL && rs->loaded) {
+            log_event(LOG_INFO, "registry.version_forgotten", LF_STR("key", gone.key));
+            rs->busy++;
+            if (store->ops->kv_set(store, &kv, 1, &rs->opts.control->ex, on_forgotten, rs) < 0)
+                rs->busy--;
+        }
         mem_free(gone.key);
     }
 }

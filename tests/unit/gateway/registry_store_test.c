@@ -195,6 +195,42 @@ static void a_history_that_cannot_be_read_is_not_written_over(void **state)
     stop();
 }
 
+/* Old versions go while a new one comes: it is written all the same, before it is shown. */
+static void a_version_that_comes_while_old_ones_go_is_written(void **state)
+{
+    (void)state;
+    start();
+    settle();
+    for (int i = 1; i < REGISTRY_VERSIONS_MAX; i++) {
+        show(i);
+        settle();
+    }
+    show(REGISTRY_VERSIONS_MAX);
+    show(REGISTRY_VERSIONS_MAX + 1);
+    show(REGISTRY_VERSIONS_MAX + 2);
+    assert_false(is_settled(REGISTRY_VERSIONS_MAX + 2));
+    settle();
+    assert_true(is_settled(REGISTRY_VERSIONS_MAX + 2));
+    stop();
+    start();
+    settle();
+    assert_int_equal(value_of()->highest, REGISTRY_VERSIONS_MAX + 2);
+    stop();
+}
+
+static void versions_that_go_from_memory_alone_leave_nothing_behind(void **state)
+{
+    (void)state;
+    scan_fail = 1;
+    start();
+    settle();
+    for (int i = 1; i <= REGISTRY_VERSIONS_MAX + 2; i++)
+        show(i);
+    assert_int_equal(value_of()->versions_n, REGISTRY_VERSIONS_MAX);
+    assert_int_equal(fs->kv_n, 0);
+    stop(); /* the sanitizer looks for what was forgotten */
+}
+
 static void a_damaged_version_costs_itself_only(void **state)
 {
     (void)state;
@@ -226,6 +262,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_store_that_takes_nothing_is_asked_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_history_that_cannot_be_read_is_not_written_over, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(a_version_that_comes_while_old_ones_go_is_written, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(versions_that_go_from_memory_alone_leave_nothing_behind,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(a_damaged_version_costs_itself_only, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
