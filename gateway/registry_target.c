@@ -42,11 +42,23 @@ static int decode(struct span raw, bool plus, uint8_t *out, size_t out_bytes, st
     return 0;
 }
 
+/* Behind scheme and authority: what goes through a proxy names them, and a server has to take that
+ * form too (RFC 9112, 3.2.2). */
+static const char *origin_form(const char *target)
+{
+    size_t n = strncasecmp(target, "http://", 7) == 0 ? 7 : 0;
+
+    if (strncasecmp(target, "https://", 8) == 0)
+        n = 8;
+    return n == 0 ? target : target + n + strcspn(target + n, "/?#");
+}
+
 int registry_target_parse(const char *target, struct registry_target *out)
 {
-    size_t len = strcspn(target, "?#");
     int err;
 
+    target = origin_form(target);
+    size_t len = strcspn(target, "?#");
     out->n = 0;
     out->query = span_of("", 0);
     if (target[len] == '?')

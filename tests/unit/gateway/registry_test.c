@@ -102,6 +102,21 @@ static void subjects_are_split_before_they_are_decoded(void **state)
     assert_int_equal(get("/subjects/x%00/versions"), 400);
 }
 
+/* What a client sends that was told of a proxy. */
+static void targets_may_name_their_scheme_and_host(void **state)
+{
+    (void)state;
+    assert_int_equal(get("http://registry:8081/subjects/x%2Fy-value/versions"), 200);
+    assert_string_equal(text, "[1]");
+    assert_int_equal(get("HTTPS://u@[::1]/subjects?deleted=true"), 200);
+    assert_string_equal(text, "[\"x/y-key\",\"x/y-value\"]");
+    assert_int_equal(get("http://registry"), 200);
+    assert_string_equal(text, "{}");
+    assert_int_equal(get("http://registry?x=/subjects"), 200);
+    assert_string_equal(text, "{}");
+    assert_int_equal(get("/http://registry/subjects"), 404);
+}
+
 static void errors_have_confluents_codes(void **state)
 {
     static const struct {
@@ -386,6 +401,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(subjects_are_split_before_they_are_decoded),
+        cmocka_unit_test(targets_may_name_their_scheme_and_host),
         cmocka_unit_test(errors_have_confluents_codes),
         cmocka_unit_test(schemas_are_found_by_id_and_by_text),
         cmocka_unit_test(compatibility_is_by_level),

@@ -210,6 +210,12 @@ static void one_schema_may_be_written_in_many_ways(void **state)
     assert_int_equal(
         sc_json_same(span_str("{\"a\":1,\"b\":[2]}"), span_str(" {\"b\":[2], \"a\":1}"), &same), 0);
     assert_true(same);
+    assert_int_equal(
+        sc_json_same(span_str("{\"a\":1,\"a\":1}"), span_str("{\"a\":1,\"b\":5}"), &same), 0);
+    assert_false(same);
+    assert_int_equal(
+        sc_json_same(span_str("{\"a\":1,\"b\":5}"), span_str("{\"a\":1,\"a\":1}"), &same), 0);
+    assert_false(same);
     assert_int_equal(sc_json_same(span_str("{\"a\":1}"), span_str("{\"a\":2}"), &same), 0);
     assert_false(same);
     assert_int_equal(sc_json_same(span_str("{"), span_str("{}"), &same), E_SYNTAX);
