@@ -339,6 +339,7 @@ static int assemble(struct builder *b, const struct jc_block *block,
     e->read_to = block->read_to;
     e->sealed = block->sealed;
     e->content_end = content_end;
+    e->log_start = block->log_start;
     e->pending = b->pending;
     e->n = n;
     e->bytes = sizeof *e + n * sizeof e->batches[0] + e->refused_n * sizeof *e->refused;

@@ -30,6 +30,7 @@ struct gw_blockbatches {
     int64_t read_to;        /* no visible document whose last byte is below this is missing */
     int64_t content_end;    /* end of the last content document found, hidden by the bound or not; 0
                                when there was none */
+    int64_t log_start;      /* of the partition when the block was read */
     bool sealed;            /* complete for ever */
     struct gw_lead pending; /* signals that no record behind them has told yet */
     struct jc_range *damaged; /* owned; what the store could not read, by rising begin: no batch

@@ -92,6 +92,7 @@ static void fail_part(struct fetch *f, struct fetch_part *p, int err)
     p->plan.verdict = FETCH_ERROR;
     /* Java's consumer dies of numbers that Kafka never sends here: these it knows, and retries */
     p->plan.error = err == E_NOTFOUND ? KE_UNKNOWN_TOPIC_OR_PARTITION
+                    : err == E_RANGE  ? KE_OFFSET_OUT_OF_RANGE
                     : err == E_NOMEM  ? KE_UNKNOWN_SERVER_ERROR
                                       : KE_KAFKA_STORAGE_ERROR;
     f->answer_now = true;
@@ -207,11 +208,12 @@ static int use_entry(struct fetch *f, struct fetch_part *p)
     int64_t looked_to = e->sealed ? (f->cur.block + 1) * JC_BLOCK_BYTES : e->read_to;
 
     /* Documents may be durable that no follower has told of yet: what is served must lie below the
-     * high watermark that goes with it. */
-    if (e->content_end > p->ends.hwm)
-        gw_part_raise(p->part, e->content_end);
+     * high watermark that goes with it. Others may have been removed: who asked for them is told,
+     * not led past them. */
+    if (e->content_end > p->ends.hwm || e->log_start > p->ends.log_start)
+        gw_part_raise(p->part, e->content_end, e->log_start);
     look_ends(f, p);
-    int rc = take_entry(f, p);
+    int rc = p->want.offset < p->ends.log_start ? E_RANGE : take_entry(f, p);
     f->cur.entry = NULL;
     gw_blockbatches_unref(e);
     if (rc != 0)

@@ -1,7 +1,7 @@
 /*
- * ListOffsets 1-11 (O7, O10). The ends of a partition are known and answered at once; a time is
- * looked up (time_look.h). A request keeps a few look-ups running at a time. Runs on the worker's
- * thread.
+ * ListOffsets 1-11 (O7, O10). The ends of a partition are known and answered at once, unless the
+ * store has to be asked for them first; a time is looked up then (time_look.h). A request keeps a
+ * few look-ups running at a time. Runs on the worker's thread.
  */
 #include "gateway/fetch_int.h"
 #include "gateway/metrics.h"
@@ -15,14 +15,19 @@
 #define LATEST_TIERED    (-5)
 #define EARLIEST_PENDING (-6)
 
-#define RUNNING_MAX 8 /* look-ups of one request at a time */
+#define RUNNING_MAX 8   /* look-ups by time of one request at a time */
+#define FRESH_MAX   256 /* questions to the store */
 
 typedef struct kp_list_offsets_resp_topics_partitions answer; /* its generated name fills a line */
 
-/* Owner: the request's arena. One partition that is searched by time. */
+/* Owner: the request's arena. One partition whose answer is not known at once. */
 struct lookup {
     struct time_look look; /* first member */
     struct lister *ls;
+    const struct gw_topic *t; /* of the lister's view, as is part */
+    struct gw_part *part;
+    int64_t timestamp;
+    struct jc_op *fresh; /* the store is asked; NULL: it is not */
     answer *out;
 };
 
@@ -32,9 +37,12 @@ struct lister {
     const struct gw_view *view; /* owned reference */
     const struct gw_task *task; /* of that view */
     struct kp_list_offsets_resp *resp;
+    int8_t isolation;
     struct lookup *lookups;
     size_t n;
-    size_t next; /* to be started */
+    size_t asked; /* the store was asked about so many of them */
+    size_t fresh; /* ... and has answered so many */
+    size_t next;  /* to be looked up */
     size_t running;
     bool pumping;
 };
@@ -81,7 +89,7 @@ static void lookup_end(struct time_look *look, int err, int64_t offset, int64_t 
     pump(ls);
 }
 
-/* --- the request --- */
+/* --- ends --- */
 
 static void lister_release(struct lister *ls)
 {
@@ -95,28 +103,15 @@ static void cancel(struct request *rq)
 {
     struct lister *ls = rq->park;
 
-    for (size_t i = 0; i < ls->next; i++)
-        time_look_cancel(&ls->lookups[i].look);
+    for (size_t i = 0; i < ls->n; i++) {
+        struct lookup *l = &ls->lookups[i];
+        if (l->fresh != NULL)
+            rq->w->shared->store->ops->cancel(l->fresh);
+        l->fresh = NULL;
+        if (i < ls->next && l->look.part != NULL)
+            time_look_cancel(&l->look);
+    }
     lister_release(ls);
-}
-
-static void pump(struct lister *ls)
-{
-    if (ls->pumping) /* a look-up that ended within its start */
-        return;
-    ls->pumping = true;
-    while (ls->next < ls->n && ls->running < RUNNING_MAX) {
-        ls->running++;
-        time_look_start(&ls->lookups[ls->next++].look);
-    }
-    ls->pumping = false;
-    if (ls->next == ls->n && ls->running == 0) {
-        struct request *rq = ls->rq;
-        struct kp_list_offsets_resp *resp = ls->resp;
-
-        lister_release(ls);
-        request_reply(rq, resp);
-    }
 }
 
 /* Kafka's table: which special times a version may ask for. */
@@ -139,49 +134,37 @@ static bool time_supported(int64_t timestamp, int16_t version)
     }
 }
 
-/* Answers what is known, or sets up *l and returns true. */
-static bool needs_lookup(struct lister *ls, struct span topic, int8_t isolation,
-                         const struct kp_list_offsets_req_topics_partitions *in, answer *out,
-                         struct lookup *l)
+/* True: where the partition ends, or begins, is part of the answer. */
+static bool asks_for_ends(int64_t timestamp)
 {
-    const struct gw_topic *t = gw_task_topic(ls->task, topic);
+    return timestamp != LATEST_TIERED && timestamp != EARLIEST_PENDING;
+}
+
+/* Answers by what is known, or sets up a look-up by time and returns true. */
+static bool needs_search(struct lookup *l)
+{
+    struct lister *ls = l->ls;
     struct fetch_ends ends;
     struct jc_heads heads;
-    int16_t error;
+    answer *out = l->out;
 
-    out->partition_index = in->partition_index;
-    found_none(out);
-    if (!time_supported(in->timestamp, ls->rq->header.api_version)) {
-        set_error(out, KE_UNSUPPORTED_VERSION);
-        return false;
-    }
-    if ((error = topic_part_error(ls->task, t, in->partition_index)) != KE_NONE) {
-        set_error(out, error);
-        return false;
-    }
-    if ((error = fetch_epoch_check(in->current_leader_epoch, t->epoch)) != KE_NONE) {
-        set_error(out, error);
-        return false;
-    }
-    struct gw_part *part = t->parts[in->partition_index];
-    (void)gw_part_heads(part, &heads);
-    fetch_ends_of(&heads, isolation, &ends);
+    (void)gw_part_heads(l->part, &heads);
+    fetch_ends_of(&heads, ls->isolation, &ends);
     /* Where it ends is what these ask for (O8). */
-    if (ends.settling &&
-        (in->timestamp == LATEST || in->timestamp == LARGEST || in->timestamp >= 0)) {
+    if (ends.settling && (l->timestamp == LATEST || l->timestamp == LARGEST || l->timestamp >= 0)) {
         set_error(out, ls->rq->header.api_version >= 5 ? KE_OFFSET_NOT_AVAILABLE
                                                        : KE_LEADER_NOT_AVAILABLE);
         return false;
     }
-    switch (in->timestamp) {
+    switch (l->timestamp) {
     case LATEST:
         out->offset = ends.end;
-        set_epoch(ls->rq, out, t->epoch);
+        set_epoch(ls->rq, out, l->t->epoch);
         return false;
     case EARLIEST:
     case EARLIEST_LOCAL:
         out->offset = ends.log_start;
-        set_epoch(ls->rq, out, t->epoch);
+        set_epoch(ls->rq, out, l->t->epoch);
         return false;
     case LATEST_TIERED:
     case EARLIEST_PENDING: /* nothing is tiered: no offset, no error, as Kafka without tiers */
@@ -190,13 +173,97 @@ static bool needs_lookup(struct lister *ls, struct span topic, int8_t isolation,
         break;
     }
     const struct gw_shared *shared = ls->rq->w->shared;
-    *l = (struct lookup){.ls = ls, .out = out};
-    time_look_init(&l->look, t, part, &ends, in->timestamp);
-    l->look.largest = in->timestamp == LARGEST;
+    time_look_init(&l->look, l->t, l->part, &ends, l->timestamp);
+    l->look.largest = l->timestamp == LARGEST;
     l->look.store = shared->store;
     l->look.loads = jobpool_executor(shared->loads);
     l->look.ex = &ls->rq->w->mb.ex;
     l->look.done = lookup_end;
+    return true;
+}
+
+/* --- what the store knows by now --- */
+
+static void fresh_end(struct lookup *l)
+{
+    l->ls->fresh++;
+    pump(l->ls);
+}
+
+/* What it could not find out is answered by what is known: old ends, or, when it is not sure of
+ * them, that they are not available. */
+static void on_fresh(void *arg, int err, const struct jc_heads *heads)
+{
+    struct lookup *l = arg;
+
+    (void)err;
+    l->fresh = NULL;
+    if (heads != NULL)
+        gw_part_update(l->part, heads);
+    fresh_end(l);
+}
+
+static void ask_store(struct lookup *l)
+{
+    struct worker *w = l->ls->rq->w;
+    struct jc_store *store = w->shared->store;
+
+    if (store->ops->fresh == NULL || l->part->empty || !asks_for_ends(l->timestamp) ||
+        store->ops->fresh(store, l->part->journal, &w->mb.ex, on_fresh, l, &l->fresh) < 0)
+        fresh_end(l);
+}
+
+/* The store is asked about all of them; then those that are searched are, in turn. */
+static void pump(struct lister *ls)
+{
+    if (ls->pumping) /* something that ended within its start */
+        return;
+    ls->pumping = true;
+    while (ls->asked < ls->n && ls->asked - ls->fresh < FRESH_MAX)
+        ask_store(&ls->lookups[ls->asked++]);
+    while (ls->fresh == ls->n && ls->next < ls->n && ls->running < RUNNING_MAX) {
+        struct lookup *l = &ls->lookups[ls->next++];
+        if (!needs_search(l))
+            continue;
+        ls->running++;
+        time_look_start(&l->look);
+    }
+    ls->pumping = false;
+    if (ls->fresh == ls->n && ls->next == ls->n && ls->running == 0) {
+        struct request *rq = ls->rq;
+        struct kp_list_offsets_resp *resp = ls->resp;
+
+        lister_release(ls);
+        request_reply(rq, resp);
+    }
+}
+
+/* --- the request --- */
+
+/* Refuses, or sets up *l and returns true. */
+static bool admit(struct lister *ls, struct span topic,
+                  const struct kp_list_offsets_req_topics_partitions *in, answer *out,
+                  struct lookup *l)
+{
+    const struct gw_topic *t = gw_task_topic(ls->task, topic);
+    int16_t error;
+
+    out->partition_index = in->partition_index;
+    found_none(out);
+    if (!time_supported(in->timestamp, ls->rq->header.api_version)) {
+        set_error(out, KE_UNSUPPORTED_VERSION);
+        return false;
+    }
+    if ((error = topic_part_error(ls->task, t, in->partition_index)) != KE_NONE ||
+        (error = fetch_epoch_check(in->current_leader_epoch, t->epoch)) != KE_NONE) {
+        set_error(out, error);
+        return false;
+    }
+    *l = (struct lookup){.ls = ls,
+                         .t = t,
+                         .part = t->parts[in->partition_index],
+                         .timestamp = in->timestamp,
+                         .out = out};
     return true;
 }
 
@@ -206,12 +273,8 @@ static int fill(struct lister *ls, const struct kp_list_offsets_req *req)
     struct kp_list_offsets_resp *resp = ls->resp;
     size_t n = 0;
 
-    for (int32_t i = 0; i < req->topics_n; i++) {
-        for (int32_t j = 0; j < req->topics[i].partitions_n; j++) {
-            int64_t ts = req->topics[i].partitions[j].timestamp;
-            n += ts >= 0 || ts == LARGEST;
-        }
-    }
+    for (int32_t i = 0; i < req->topics_n; i++)
+        n += (size_t)req->topics[i].partitions_n;
     ls->lookups = arena_array(a, n, sizeof *ls->lookups);
     resp->topics = kp_array(&kp_list_offsets_resp_topics_desc, a, (size_t)req->topics_n);
     if (ls->lookups == NULL || resp->topics == NULL)
@@ -228,8 +291,8 @@ static int fill(struct lister *ls, const struct kp_list_offsets_req *req)
             return E_NOMEM;
         out->partitions_n = in->partitions_n;
         for (int32_t j = 0; j < in->partitions_n; j++)
-            ls->n += needs_lookup(ls, in->name, req->isolation_level, &in->partitions[j],
-                                  &out->partitions[j], &ls->lookups[ls->n]);
+            ls->n +=
+                admit(ls, in->name, &in->partitions[j], &out->partitions[j], &ls->lookups[ls->n]);
     }
     return 0;
 }
@@ -244,6 +307,7 @@ int handle_list_offsets(struct request *rq)
     ls->view = gw_view_ref(rq->w->view);
     ls->task = request_task(rq);
     rq->park = ls;
+    ls->isolation = ((const struct kp_list_offsets_req *)rq->body)->isolation_level;
     if (fill(ls, rq->body) < 0) {
         lister_release(ls);
         return E_NOMEM;

@@ -1,6 +1,6 @@
 /*
- * Reads of blocks, seeks and listings of fragments: what the caller asked and how it is answered.
- * How the answer is found is each store's own (jc_hub_ops).
+ * Reads of blocks, seeks, listings of fragments and fresh heads: what the caller asked and how it
+ * is answered. How the answer is found is each store's own (jc_hub_ops).
  */
 #include "base/mem.h"
 #include "journal_client/hub.h"
@@ -27,6 +27,9 @@ void jc_block_answer(struct jc_block_ask *a, int err)
     a->op.err = err;
     if (err < 0)
         jc_block_fini(&a->out);
+    pthread_mutex_lock(&a->op.hub->lock);
+    a->out.log_start = a->op.j->heads.log_start;
+    pthread_mutex_unlock(&a->op.hub->lock);
     jc_op_answer(&a->op, block_done);
 }
 
@@ -175,5 +178,68 @@ int jc_hub_fragments(struct jc_store *s, const struct jc_journal *j, struct exec
     ((struct jc_frags_ask *)op)->arg = arg;
     if ((err = jc_op_start(op, frags_ready, &op)) == 0)
         jc_op_unref(op); /* nobody holds a handle: the step's reference carries it */
+    return err;
+}
+
+/* --- fresh heads --- */
+
+static void fresh_done(struct task *t)
+{
+    struct jc_op *op = jc_op_of(t);
+    const struct jc_fresh_ask *a = (const struct jc_fresh_ask *)op;
+
+    if (jc_op_enter(op)) {
+        a->done(a->arg, op->err, op->err == 0 || op->err == E_AGAIN ? &a->heads : NULL);
+        jc_op_unref(op);
+    }
+    jc_op_unref(op);
+}
+
+void jc_fresh_answer(struct jc_fresh_ask *a, int err)
+{
+    pthread_mutex_lock(&a->op.hub->lock);
+    a->heads = a->op.j->heads;
+    pthread_mutex_unlock(&a->op.hub->lock);
+    a->op.err = err;
+    jc_op_answer(&a->op, fresh_done);
+}
+
+static void fresh_ready(struct jc_op *op)
+{
+    struct jc_fresh_ask *a = (struct jc_fresh_ask *)op;
+
+    if (op->err < 0)
+        jc_fresh_answer(a, op->err);
+    else
+        op->hub->ops->fresh(a);
+}
+
+static void run_fresh(struct task *t)
+{
+    struct jc_op *op = jc_op_of(t);
+
+    if (jc_op_canceled(op))
+        jc_op_unref(op);
+    else
+        fresh_ready(op);
+}
+
+int jc_hub_fresh(struct jc_store *s, const struct jc_journal *j, struct executor *ex,
+                 jc_fresh_fn *done, void *arg, struct jc_op **out)
+{
+    struct jc_op *op;
+    int err;
+
+    *out = NULL;
+    if ((err = jc_op_new(jc_hub_of(s), sizeof(struct jc_fresh_ask), j, ex, NULL, &op)) < 0)
+        return err;
+    ((struct jc_fresh_ask *)op)->done = done;
+    ((struct jc_fresh_ask *)op)->arg = arg;
+    op->ready = fresh_ready;
+    *out = op;
+    if ((err = jc_op_step(op, run_fresh)) < 0) {
+        *out = NULL;
+        jc_op_unref(op);
+    }
     return err;
 }

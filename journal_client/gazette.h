@@ -38,8 +38,9 @@ struct jc_gazette_opts {
     int64_t replication;        /* 0 = 1 */
     int64_t fragment_bytes;     /* 0 = 64 MiB */
     int64_t tail_bytes;         /* of what tails brought, kept over all journals; 0 = 64 MiB */
-    int64_t idle_ms; /* a journal that nobody waits for or reads keeps its stream for so long;
-                        0 = 60 s */
+    int64_t idle_ms;  /* a journal that nobody waits for or reads keeps its stream for so long;
+                         0 = 60 s */
+    int64_t start_ms; /* so often it is asked where journals that are in use begin; 0 = 10 s */
     const struct clock *clock; /* NULL = the system's */
     jc_probe_fn *probe;        /* required */
     void *probe_arg;

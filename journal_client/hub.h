@@ -1,7 +1,8 @@
 /*
  * What every store is built on: the store and its journals as counted objects behind one lock (the
  * store lock of docs/threads.md), and what callers run on them: op.c the life of an operation,
- * news.c watches and followers, stream.c stream reads, ask.c blocks, seeks, fragments.
+ * news.c watches and followers, stream.c stream reads, ask.c blocks, seeks, fragments,
+ * fresh heads.
  *
  * A store has jc_hub and jc_hub_journal as the first members of its own objects and says in
  * jc_hub_ops what differs. Its work on operations ("steps") runs on one executor, `steps`;
@@ -20,6 +21,7 @@ struct jc_hub;
 struct jc_hub_journal;
 struct jc_block_ask;
 struct jc_frags_ask;
+struct jc_fresh_ask;
 struct jc_news;
 struct jc_read;
 struct jc_seek_ask;
@@ -49,6 +51,8 @@ struct jc_hub_ops {
     size_t block_bytes;                         /* as read_bytes */
     void (*seek)(struct jc_seek_ask *a);
     void (*fragments)(struct jc_frags_ask *a);
+    /* The same, without `begin` before it, for jc_fresh_answer. NULL: there is no `fresh`. */
+    void (*fresh)(struct jc_fresh_ask *a);
 };
 
 struct jc_hub {
@@ -230,17 +234,28 @@ struct jc_frags_ask {
     size_t n;
 };
 
-/* jc_store_ops.read_block, .seek and .fragments */
+struct jc_fresh_ask {
+    struct jc_op op;
+    jc_fresh_fn *done;
+    void *arg;
+    struct jc_heads heads;
+    int64_t since_ms; /* the store's own use */
+};
+
+/* jc_store_ops.read_block, .seek, .fragments and .fresh */
 int jc_hub_read_block(struct jc_store *s, const struct jc_block_req *r, struct executor *ex,
                       jc_block_fn *done, void *arg, struct jc_op **out);
 int jc_hub_seek(struct jc_store *s, const struct jc_seek_req *r, struct executor *ex,
                 jc_seek_fn *done, void *arg, struct jc_op **out);
 int jc_hub_fragments(struct jc_store *s, const struct jc_journal *j, struct executor *ex,
                      jc_fragments_fn *done, void *arg);
+int jc_hub_fresh(struct jc_store *s, const struct jc_journal *j, struct executor *ex,
+                 jc_fresh_fn *done, void *arg, struct jc_op **out);
 /* With err < 0 what was collected is dropped. */
 void jc_block_answer(struct jc_block_ask *a, int err);
 void jc_seek_answer(struct jc_seek_ask *a, int err, int64_t block);
 void jc_frags_answer(struct jc_frags_ask *a, int err);
+void jc_fresh_answer(struct jc_fresh_ask *a, int err);
 
 /* The choice among blocks by what an index knows of each. */
 struct jc_seeker {

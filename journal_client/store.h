@@ -159,6 +159,10 @@ struct jc_follower {
                   store of many journals then keeps no stream open for it) */
 };
 
+/* err 0: heads are the journal's at some moment behind the call. E_AGAIN: what was known before,
+ * since the store could not be asked (within some 3 s). E_NOTFOUND, E_CLOSED: heads is NULL. */
+typedef void jc_fresh_fn(void *arg, int err, const struct jc_heads *heads);
+
 /* --- stream read
  * --------------------------------------------------------------------------------------------------
  */
@@ -211,6 +215,7 @@ struct jc_block {
     int64_t read_to;   /* the write head when it was read, or the block's end if that is lower:
                           nothing below is missing */
     bool sealed;       /* the write head lies at or behind the block's end: it will never grow */
+    int64_t log_start; /* as it was when the block had been read: whoever asked below is late */
     size_t segments_n; /* more than one only where bytes between were removed or are damaged */
     struct jc_segment *segments; /* owned by the receiver: free with jc_block_fini */
     size_t damaged_n;            /* only with partial */
@@ -340,6 +345,11 @@ struct jc_store_ops {
                  struct jc_op **out);
     int (*follow)(struct jc_store *s, const struct jc_journal *j, const struct jc_follower *f,
                   struct jc_op **out);
+    /* The heads as they are now: what others wrote or removed is found out, at the cost of a small
+     * call or two, and nothing is kept open for it. NULL: followers are told of each change when it
+     * is made, there is nothing to ask. */
+    int (*fresh)(struct jc_store *s, const struct jc_journal *j, struct executor *ex,
+                 jc_fresh_fn *done, void *arg, struct jc_op **out);
     int (*read)(struct jc_store *s, const struct jc_read_opts *o, const struct jc_reader *r,
                 struct jc_op **out);
     int (*read_block)(struct jc_store *s, const struct jc_block_req *r, struct executor *ex,

@@ -256,6 +256,27 @@ static bool complete(struct gz_block_op *b)
     return newline_below(v, 0, k, p0) >= 0 || newline_below(v, 0, k, b->high) < 0;
 }
 
+static void run_told(struct task *t)
+{
+    struct gz_block_op *b =
+        (struct gz_block_op *)(void *)((char *)t - offsetof(struct gz_block_op, told));
+
+    jc_block_answer(&b->ask, b->err);
+}
+
+/* What the read found out about the journal's begin is told first. */
+static void answer(struct gz_block_op *b, int err)
+{
+    struct gz_journal *j = gz_op_journal(&b->ask.op);
+
+    b->err = err;
+    b->told.run = run_told;
+    if (j->first > b->first)
+        gz_told_then(j->store, &b->told);
+    else
+        jc_block_answer(&b->ask, err);
+}
+
 /* Reads on to `until`; then more before it, if the begin of the first document is still missing. */
 static void step(struct gz_block_op *b)
 {
@@ -266,7 +287,7 @@ static void step(struct gz_block_op *b)
         if (complete(b)) {
             err = make_segments(b);
             clip_damage(b);
-            jc_block_answer(&b->ask, err);
+            answer(b, err);
             return;
         }
         int64_t stop = b->v[0].at;
@@ -316,6 +337,7 @@ void gz_block(struct jc_block_ask *a)
     const struct gz_journal *j = gz_op_journal(&a->op);
     int64_t low = a->rq.block * JC_BLOCK_BYTES, head = j->hub.heads.write_head;
 
+    b->first = j->first;
     a->out.block = a->rq.block;
     a->out.sealed = head >= low + JC_BLOCK_BYTES;
     a->out.read_to = a->out.sealed ? low + JC_BLOCK_BYTES : head;

@@ -10,12 +10,14 @@
 
 #define URL_SECONDS 7200 /* how long signed URLs are asked to hold */
 #define LIST_MS     60000
+#define FIRST_MS    15000
 
 struct gz_frags_call {
     struct gz_journal *j;
     struct gz_call *call;
     struct gz_frags list;
     int64_t next;
+    bool first_only;
     int err, status;
     gz_frags_fn *done;
     void *arg;
@@ -103,7 +105,8 @@ static void on_end(void *arg, const struct gz_end *end)
         c->err = end->err;
     if (c->err == 0 && c->status < 0)
         c->err = E_AGAIN; /* no answer came */
-    if (c->err == 0 && c->status == GZ_OK && c->next > 0) {
+    c->list.more = c->first_only && c->next > 0;
+    if (c->err == 0 && c->status == GZ_OK && c->next > 0 && !c->first_only) {
         c->status = -1;
         if ((c->err = ask(c)) == 0)
             return;
@@ -123,12 +126,15 @@ static int ask(struct gz_frags_call *c)
     ttl.seconds = URL_SECONDS;
     rq.journal = c->j->name;
     rq.next_page_token = c->next;
-    rq.page_limit = 1000;
-    rq.signature_ttl = &ttl;
-    return gz_rpc(c->j->store, c->j->endpoint, "ListFragments", &rq.base, LIST_MS, &cb, &c->call);
+    rq.page_limit = c->first_only ? 1 : 1000;
+    if (!c->first_only)
+        rq.signature_ttl = &ttl;
+    return gz_rpc(c->j->store, c->j->endpoint, "ListFragments", &rq.base,
+                  c->first_only ? FIRST_MS : LIST_MS, &cb, &c->call);
 }
 
-int gz_frags_ask(struct gz_journal *j, gz_frags_fn *done, void *arg, struct gz_frags_call **out)
+static int start(struct gz_journal *j, bool first_only, gz_frags_fn *done, void *arg,
+                 struct gz_frags_call **out)
 {
     struct gz_frags_call *c = mem_zalloc(sizeof *c);
     int err;
@@ -140,13 +146,26 @@ int gz_frags_ask(struct gz_journal *j, gz_frags_fn *done, void *arg, struct gz_f
     c->done = done;
     c->arg = arg;
     c->status = -1;
+    c->first_only = first_only;
     c->list.at_ms = gz_mono_ms(j->store);
+    c->list.at_head = j->next.write_head;
     if ((err = ask(c)) < 0) {
         gz_frags_cancel(c);
         return err;
     }
     *out = c;
     return 0;
+}
+
+int gz_frags_ask(struct gz_journal *j, gz_frags_fn *done, void *arg, struct gz_frags_call **out)
+{
+    return start(j, false, done, arg, out);
+}
+
+int gz_frags_ask_first(struct gz_journal *j, gz_frags_fn *done, void *arg,
+                       struct gz_frags_call **out)
+{
+    return start(j, true, done, arg, out);
 }
 
 void gz_frags_cancel(struct gz_frags_call *c)

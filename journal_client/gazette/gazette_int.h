@@ -128,7 +128,9 @@ struct gz_frag {
 struct gz_frags {
     struct gz_frag *v; /* by rising begin; nothing covered by another */
     size_t n, cap;
-    int64_t at_ms; /* when it was asked for, monotonic; 0: never */
+    int64_t at_ms;   /* when it was asked for, monotonic; 0: never */
+    int64_t at_head; /* the head that was known then */
+    bool more;       /* it was cut off behind the first ones */
 };
 void gz_frags_fini(struct gz_frags *f);
 /* Index of the first one that ends behind pos; n when none. */
@@ -139,7 +141,12 @@ struct gz_frags_call;
 typedef void gz_frags_fn(void *arg, int err, int status, struct gz_frags *list);
 MUST_USE int gz_frags_ask(struct gz_journal *j, gz_frags_fn *done, void *arg,
                           struct gz_frags_call **out);
+/* The first one alone, without its URL: what it costs does not depend on how many there are. */
+MUST_USE int gz_frags_ask_first(struct gz_journal *j, gz_frags_fn *done, void *arg,
+                                struct gz_frags_call **out);
 void gz_frags_cancel(struct gz_frags_call *c);
+
+TAILQ_HEAD(gz_range_list, gz_range);
 
 /* --- ranges (range.c): bytes of a journal, from wherever they are had best; home --- */
 struct gz_range {
@@ -156,6 +163,9 @@ struct gz_range {
     int err;
     bool busy, canceled, no_direct;
     unsigned attempt;
+    unsigned jumps, looks; /* over what was asked; lists of fragments asked for because of it */
+    TAILQ_ENTRY(gz_range) wait_link;
+    struct gz_range_list *waits; /* it lies in: for a timer, or a list of fragments; NULL: none */
     int64_t since_ms;
     struct gz_call *call;
     int64_t until; /* where the running call ends: behind end when it reads ahead */
@@ -169,6 +179,10 @@ struct gz_range {
 void gz_range_start(struct gz_range *r);
 /* Home. done may still come, with E_CANCELED, for a range that is busy. */
 void gz_range_cancel(struct gz_range *r);
+/* Home: the list of fragments came that those of this list wait for, or did not. */
+void gz_ranges_go_on(struct gz_range_list *list, int err);
+/* Home, at the end: those that wait for their next attempt. */
+void gz_ranges_end(struct gz_store *s);
 
 /* --- reading ahead (ahead.c); home: a broker reads a stored fragment from its begin, whatever part
  * of it is asked for, so what is read through one comes in large pieces. --- */
@@ -259,13 +273,23 @@ struct gz_journal {
     struct jc_op_list starting; /* by step_link: operations that wait until it is ready */
     struct gz_frags frags;
     struct gz_frags_call *frags_call;
-    struct event *timer; /* the next step of starting or of the tail */
+    struct gz_range_list renewers; /* ranges that wait for that call */
+    struct event *timer;           /* the next step of starting or of the tail */
     unsigned attempt;
     struct gz_call *call; /* head query or tail */
     int status;           /* what the call said */
     int64_t said_head;
-    int64_t min_head;   /* end of our own appends: heads below it are not told */
-    int64_t first;      /* of the last fragment list */
+    int64_t min_head; /* end of our own appends: heads below it are not told */
+    int64_t first;    /* of the last fragment list */
+    /* first.c */
+    struct gz_frags_call *first_call;
+    int64_t first_ms;              /* when it was asked for last */
+    int64_t maybe_first, maybe_ms; /* a first byte that only brokers tell of, and since when */
+    /* fresh.c, by step_link: who wants fresh heads; whom the running read answers; who is answered
+     * when its outcome was told, and when that of the next one was */
+    struct jc_op_list asks, asking, asked, asked_next;
+    struct task answer;
+    bool answer_waits;
     int64_t empty_head; /* a head above 0 that was told when no fragment was listed; else 0 */
     bool progress;      /* the tail call brought something */
     struct gz_feed tail;
@@ -314,6 +338,14 @@ void gz_journal_wake(struct gz_journal *j);
 void gz_journal_take(struct gz_journal *j, int64_t offset, struct span bytes);
 /* Home: a fragment list that is older than max_age_ms is asked for anew. */
 void gz_journal_refresh(struct gz_journal *j, int64_t max_age_ms);
+/* Home: it is asked for anew in any case; j->renewers go on when it came. False: not now. */
+bool gz_journal_renew(struct gz_journal *j);
+/* first.c; home: where the journal begins, as the brokers say */
+/* A list, or the begin of one, came. True: the first byte is another one now. */
+bool gz_first_take(struct gz_journal *j, const struct gz_frags *list);
+/* Asks for it when what is known is older than max_age_ms. */
+void gz_first_look(struct gz_journal *j, int64_t max_age_ms);
+void gz_first_stop(struct gz_journal *j);
 /* Home: the record of earlier runs was read, or not. */
 void gz_journal_floor(struct gz_journal *j, int err);
 /* Home: what was read of it does not hold any more: it starts anew, with a new life. */
@@ -340,8 +372,20 @@ void gz_wake_up(struct gz_journal *j);
 bool gz_stale(const struct gz_journal *j);
 /* A short read came to the head. */
 void gz_fresh(struct gz_journal *j);
-/* Those that nobody wanted for a while fall asleep. */
+/* Those that nobody wanted for a while fall asleep; of the others it is asked where they begin. */
 void gz_idle_tick(struct gz_store *s);
+/* fresh.c; home: heads as of now, for who asks */
+void gz_fresh_ask(struct jc_fresh_ask *a); /* jc_hub_ops */
+/* Something that askers may wait for has ended. */
+void gz_fresh_next(struct gz_journal *j);
+/* A short read begins; it came to the head; it failed. */
+void gz_fresh_begins(struct gz_journal *j);
+void gz_fresh_came(struct gz_journal *j);
+void gz_fresh_failed(struct gz_journal *j);
+/* Those that wait for too long are answered with what is known. */
+void gz_fresh_tick(struct gz_journal *j);
+/* All are answered. */
+void gz_fresh_end(struct gz_journal *j, int err);
 /* heads.c; home */
 MUST_USE int gz_floor_ask(struct gz_journal *j);
 /* Begins to write what is to be kept, unless a write is under way. */
@@ -393,6 +437,9 @@ struct gz_block_op {
     bool exact;        /* low is a document's begin */
     size_t front;      /* pieces that the running backward read brought */
     int64_t until;     /* where the running read ends */
+    int64_t first;     /* the journal's first byte when it began */
+    struct task told;
+    int err;
 };
 
 struct gz_read {
@@ -464,7 +511,8 @@ struct gz_store {
     STAILQ_HEAD(, gz_journal) dirty;
     TAILQ_HEAD(, gz_journal) rings; /* least recently used first */
     int64_t ring_bytes, tail_bytes;
-    int64_t idle_ms;
+    int64_t idle_ms, start_ms;
+    struct gz_range_list waiting;      /* ranges, for their next attempt */
     TAILQ_HEAD(, gz_journal) searches; /* that wait for their turn */
     unsigned searches_n;
     struct event *heads_timer;

@@ -143,6 +143,7 @@ static void run_fresh(struct task *t)
     if (j->state == GZ_J_TAIL && !j->asleep) {
         set_stale(j, false);
         gz_ops_ready(&j->starting, 0);
+        gz_fresh_next(j);
         if (j->call == NULL)
             gz_tail_start(j);
     }
@@ -151,6 +152,7 @@ static void run_fresh(struct task *t)
 
 void gz_fresh(struct gz_journal *j)
 {
+    gz_fresh_came(j);
     if (j->asleep) {
         gz_arm(j->timer, POLL_MS);
     } else if (!j->fresh_waits) {
@@ -169,6 +171,9 @@ void gz_idle_tick(struct gz_store *s)
 
     for (size_t i = 0; l != NULL && i < l->n; i++) {
         struct gz_journal *j = gz_of(l->items[i]);
+        gz_fresh_tick(j);
+        if (j->state == GZ_J_TAIL && !j->asleep && j->opened)
+            gz_first_look(j, s->start_ms);
         if (j->state != GZ_J_TAIL || j->asleep || gz_stale(j) || !j->opened || j->searching ||
             j->scanning || !j->confirmed || now - j->used_ms < s->idle_ms)
             continue;

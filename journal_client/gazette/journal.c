@@ -24,6 +24,11 @@ int gz_journal_new(struct gz_store *s, const char *name, int64_t create_revision
     j->append_head = -1;
     TAILQ_INIT(&j->starting);
     TAILQ_INIT(&j->scanners);
+    TAILQ_INIT(&j->renewers);
+    TAILQ_INIT(&j->asks);
+    TAILQ_INIT(&j->asking);
+    TAILQ_INIT(&j->asked);
+    TAILQ_INIT(&j->asked_next);
     STAILQ_INIT(&j->ring);
     for (size_t i = 0; i < GZ_HINTS; i++)
         j->hints[i].block = -1;
@@ -138,8 +143,7 @@ static void take_frags(struct gz_journal *j, struct gz_frags *list)
     gz_frags_fini(&j->frags);
     j->frags = *list;
     *list = (struct gz_frags){0};
-    if (j->frags.n > 0 && j->frags.v[0].begin > j->first)
-        j->first = j->frags.v[0].begin;
+    (void)gz_first_take(j, &j->frags);
 }
 
 static void on_start_frags(void *arg, int err, int status, struct gz_frags *list)
@@ -184,6 +188,10 @@ static void start(struct gz_journal *j)
         gz_journal_publish(j);
         return;
     }
+    if (j->frags_call != NULL) { /* of a look back that failed */
+        gz_frags_cancel(j->frags_call);
+        gz_ranges_go_on(&j->renewers, E_AGAIN);
+    }
     if ((err = gz_frags_ask(j, on_start_frags, j, &j->frags_call)) < 0)
         again(j, "fragments", err, -1);
 }
@@ -217,10 +225,14 @@ static void on_refresh(void *arg, int err, int status, struct gz_frags *list)
     struct gz_journal *j = arg;
 
     j->frags_call = NULL;
-    if (err < 0 || status != GZ_OK)
-        return;
-    take_frags(j, list);
-    gz_journal_publish(j);
+    if (err == 0 && status != GZ_OK)
+        err = E_AGAIN;
+    if (err == 0) {
+        take_frags(j, list);
+        gz_journal_publish(j);
+    }
+    gz_ranges_go_on(&j->renewers, err);
+    gz_fresh_next(j);
 }
 
 void gz_journal_refresh(struct gz_journal *j, int64_t max_age_ms)
@@ -234,9 +246,17 @@ void gz_journal_refresh(struct gz_journal *j, int64_t max_age_ms)
         log_peer(LOG_WARN, "gazette.fragments", LF_STR("journal", j->name), LF_ERR(err));
 }
 
+bool gz_journal_renew(struct gz_journal *j)
+{
+    /* While it starts its list is new, unless it is looking back already. */
+    if (j->state != GZ_J_TAIL && !(j->state == GZ_J_STARTING && j->searching))
+        return false;
+    return j->frags_call != NULL || gz_frags_ask(j, on_refresh, j, &j->frags_call) == 0;
+}
+
 /* --- ends --- */
 
-static void stop_all(struct gz_journal *j)
+static void stop_all(struct gz_journal *j, int err)
 {
     gz_search_stop(j);
     gz_tail_stop(j);
@@ -244,6 +264,9 @@ static void stop_all(struct gz_journal *j)
     if (j->frags_call != NULL)
         gz_frags_cancel(j->frags_call);
     j->frags_call = NULL;
+    gz_ranges_go_on(&j->renewers, E_AGAIN);
+    gz_first_stop(j);
+    gz_fresh_end(j, err);
     if (j->timer != NULL)
         (void)event_del(j->timer);
     /* Whatever follows begins awake, and lets those run who wait. */
@@ -274,10 +297,10 @@ void gz_journal_reborn(struct gz_journal *j)
 {
     struct gz_store *s = j->store;
 
-    stop_all(j);
+    stop_all(j, E_AGAIN);
     forget(j);
     gz_frags_fini(&j->frags);
-    j->first = j->min_head = 0;
+    j->first = j->min_head = j->maybe_first = 0;
     j->append_head = -1;
     j->claim = (struct gz_claim_of){.seen = j->claim.epoch}; /* registers die with the replicas */
     gz_heads_new_life(j);
@@ -305,7 +328,7 @@ void gz_journal_listed(struct gz_journal *j, const Gz__ListedJournal *l, struct 
     bool suspended = j->suspend_level != 2 && level == 2;
     j->suspend_level = level;
     if (suspended && j->state != GZ_J_IDLE) {
-        stop_all(j);
+        stop_all(j, E_AGAIN);
         gz_frags_fini(&j->frags);
         j->state = GZ_J_STARTING;
         start(j);
@@ -319,7 +342,7 @@ void gz_journal_gone(struct gz_journal *j, int err)
 {
     struct gz_store *s = j->store;
 
-    stop_all(j);
+    stop_all(j, err);
     j->state = GZ_J_DELETED;
     pthread_mutex_lock(&s->hub.lock);
     j->hub.deleted = true;

@@ -33,6 +33,8 @@ static void on_list(void *arg, int err, int status, struct gz_frags *list)
         err = E_NOTFOUND;
     else if (err == 0 && status != GZ_OK && status != GZ_SUSPENDED)
         err = E_AGAIN;
+    if (err == 0 && status == GZ_OK && gz_first_take(gz_op_journal(&a->op), list))
+        gz_journal_publish(gz_op_journal(&a->op));
     if (err == 0 && list->n > 0) {
         a->list = mem_array(list->n, sizeof a->list[0]);
         if (a->list == NULL)

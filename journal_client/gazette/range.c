@@ -7,6 +7,9 @@
 #include "journal_client/gazette/gazette_int.h"
 
 #define ABSENT_MAX 8 /* so often a broker may say that it has not what was seen already */
+#define LOOKS_MAX  3 /* lists of fragments that one range asks for */
+#define JUMPS_MAX                                                                                  \
+    3 /* so often a broker passes over bytes that are listed before that is believed */
 
 static void step(struct gz_range *r);
 static void ask_broker(struct gz_range *r, const struct gz_frag *f);
@@ -30,8 +33,22 @@ static void run_done(struct task *t)
     gz_journal_unref(j);
 }
 
+static void lie_down(struct gz_range *r, struct gz_range_list *list)
+{
+    TAILQ_INSERT_TAIL(list, r, wait_link);
+    r->waits = list;
+}
+
+static void get_up(struct gz_range *r)
+{
+    if (r->waits != NULL)
+        TAILQ_REMOVE(r->waits, r, wait_link);
+    r->waits = NULL;
+}
+
 static void end(struct gz_range *r, int err)
 {
+    get_up(r);
     r->err = err;
     gz_later(r->s, &r->task, run_done);
 }
@@ -45,6 +62,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
+    get_up(arg);
     step(arg);
 }
 
@@ -52,6 +70,10 @@ static void again(struct gz_range *r, int err)
 {
     struct gz_store *s = r->s;
 
+    if (s->stopping) {
+        end(r, E_CLOSED);
+        return;
+    }
     if (gz_mono_ms(s) - r->since_ms > GZ_GIVE_UP_MS) {
         log_peer(LOG_ERROR, "gazette.read_failed", LF_STR("journal", r->j->name),
                  LF_INT("offset", r->begin), LF_STR("status", gz_status_text(r->status)),
@@ -63,7 +85,43 @@ static void again(struct gz_range *r, int err)
         end(r, E_NOMEM);
         return;
     }
+    lie_down(r, &s->waiting);
     gz_arm(r->timer, gz_backoff_ms(r->attempt++));
+}
+
+/* What was met says that the list of fragments is old: with a new one it goes on at once. */
+static void look_anew(struct gz_range *r, int err)
+{
+    if (r->s->stopping || r->looks >= LOOKS_MAX || !gz_journal_renew(r->j)) {
+        again(r, err);
+        return;
+    }
+    r->looks++;
+    lie_down(r, &r->j->renewers);
+}
+
+void gz_ranges_go_on(struct gz_range_list *list, int err)
+{
+    struct gz_range_list now = TAILQ_HEAD_INITIALIZER(now);
+    struct gz_range *r;
+
+    TAILQ_CONCAT(&now, list, wait_link); /* who looks anew waits for another one */
+    while ((r = TAILQ_FIRST(&now)) != NULL) {
+        TAILQ_REMOVE(&now, r, wait_link);
+        r->waits = NULL;
+        if (err < 0)
+            again(r, err);
+        else
+            step(r);
+    }
+}
+
+void gz_ranges_end(struct gz_store *s)
+{
+    struct gz_range *r;
+
+    while ((r = TAILQ_FIRST(&s->waiting)) != NULL)
+        end(r, E_CLOSED);
 }
 
 void gz_range_start(struct gz_range *r)
@@ -88,8 +146,9 @@ void gz_range_cancel(struct gz_range *r)
         gz_direct_forget(r->job);
         r->job = NULL;
         end(r, E_CANCELED);
-    } else if (r->timer != NULL && evtimer_pending(r->timer, NULL)) {
-        event_del(r->timer);
+    } else if (r->waits != NULL) {
+        if (r->timer != NULL)
+            (void)event_del(r->timer);
         end(r, E_CANCELED);
     } /* else a task of it is on its way */
 }
@@ -179,6 +238,14 @@ static void on_message(void *arg, struct span msg)
         return;
     }
     gz_route_take_header(r->j, m.header);
+    if (m.meta && held == 0 && m.offset > r->begin && r->jumps < JUMPS_MAX) {
+        /* Nothing lies here any more, as this broker sees it: what does a list say? */
+        r->jumps++;
+        gz_call_cancel(r->call);
+        r->call = NULL;
+        look_anew(r, 0);
+        return;
+    }
     if (m.status != GZ_OK || m.content.n == 0) {
         r->status = m.status;
         return;
@@ -219,11 +286,14 @@ static void on_end(void *arg, const struct gz_end *e)
         give_read(r);
         return;
     }
-    if (e->err == 0 && r->status == GZ_NOT_YET_AVAILABLE && r->attempt >= ABSENT_MAX) {
+    if (e->err == 0 && r->status == GZ_OK && r->jumps >= JUMPS_MAX)
+        end(r, 0); /* it was passed over to its end */
+    else if (e->err == 0 && r->status == GZ_NOT_YET_AVAILABLE && r->attempt >= ABSENT_MAX)
         end(r, E_IO);
-        return;
-    }
-    again(r, e->err);
+    else if (e->err == 0 && r->status == GZ_NOT_YET_AVAILABLE)
+        look_anew(r, 0); /* a hole, too, when what lies behind it is not stored yet */
+    else
+        again(r, e->err);
 }
 
 /* f: the stored fragment that holds begin; NULL: none does, or it is not known. */
@@ -259,8 +329,12 @@ static void on_direct(void *arg, int err, struct blob *bytes)
         log_peer(LOG_WARN, "gazette.direct", LF_STR("journal", r->j->name),
                  LF_INT("offset", r->begin), LF_ERR(err));
         r->no_direct = true;
-        gz_journal_refresh(r->j, 1000);
-        step(r);
+        if (err == E_NOTFOUND) {
+            look_anew(r, err);
+        } else {
+            gz_journal_refresh(r->j, 1000);
+            step(r);
+        }
         return;
     }
     gz_count_read(true, bytes->len);
@@ -282,11 +356,13 @@ static void step(struct gz_range *r)
         give(r, r->begin);
         return;
     }
-    size_t k = gz_frags_behind(&j->frags, r->begin);
-    if (j->state == GZ_J_SUSPENDED) {
+    if (r->begin < j->first)
+        r->begin = j->first;
+    if (j->state == GZ_J_SUSPENDED || r->begin >= r->end) {
         end(r, 0);
         return;
     }
+    size_t k = gz_frags_behind(&j->frags, r->begin);
     if (k < j->frags.n && j->frags.v[k].begin > r->begin) { /* a hole */
         if (j->frags.v[k].begin >= r->end) {
             end(r, 0);

@@ -82,7 +82,7 @@ static bool next_gap(const struct gz_journal *j, struct jc_seeker *sk, struct ga
 {
     int64_t pos = sk->rq->offset, head = j->hub.heads.write_head;
     int64_t end = sk->rq->end_offset < head ? sk->rq->end_offset : head;
-    bool aligned = pos <= j->hub.heads.first, found = false;
+    bool aligned = pos <= j->hub.heads.first || pos <= j->first, found = false;
     struct gap g;
 
     for (size_t i = 0; pos < end; i++) {
@@ -111,9 +111,17 @@ static bool next_gap(const struct gz_journal *j, struct jc_seeker *sk, struct ga
 void gz_seek(struct jc_seek_ask *a)
 {
     struct gz_journal *j = gz_op_journal(&a->op);
-    const struct jc_seek_req *rq = &a->rq;
-    struct jc_seeker sk = jc_seeker_of(rq);
+    struct jc_seek_req left = a->rq; /* by what is left: the index knows what was removed, too */
+    const struct jc_seek_req *rq = &left;
     struct gap g;
+
+    if (left.offset < j->first)
+        left.offset = j->first;
+    if (left.offset >= left.end_offset) {
+        jc_seek_answer(a, E_NOTFOUND, -1);
+        return;
+    }
+    struct jc_seeker sk = jc_seeker_of(rq);
 
     if (j->scanning) {
         TAILQ_INSERT_TAIL(&j->scanners, &a->op, step_link);

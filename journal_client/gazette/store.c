@@ -19,6 +19,7 @@
 #define SCRATCH_BYTES  (INT64_C(1) << 30)
 #define TAIL_BYTES     (INT64_C(64) << 20)
 #define IDLE_MS        60000
+#define START_MS       10000
 #define TOKEN_S        3600
 #define TOKEN_LEFT_S   600 /* a token that holds for less is made anew, or for half its time */
 #define TICK_MS        1000
@@ -186,6 +187,7 @@ static void end_all(struct gz_store *s)
     pthread_mutex_unlock(&s->hub.lock);
     gz_pool_free(s->pool);
     s->pool = NULL;
+    gz_ranges_end(s);
 }
 
 /* Queued transactions have their time; then everything ends. */
@@ -351,6 +353,7 @@ static const struct jc_store_ops gz_ops = {.name = "gazette",
                                            .append = gz_append,
                                            .apply = gz_apply,
                                            .fragments = jc_hub_fragments,
+                                           .fresh = jc_hub_fresh,
                                            .kv_get = gz_kv_get,
                                            .kv_scan = gz_kv_scan,
                                            .kv_set = gz_kv_set,
@@ -374,7 +377,8 @@ static const struct jc_hub_ops gz_hub_ops = {.free = gz_free,
                                              .block_fini = gz_block_fini,
                                              .block_bytes = sizeof(struct gz_block_op),
                                              .seek = gz_seek,
-                                             .fragments = gz_fragments};
+                                             .fragments = gz_fragments,
+                                             .fresh = gz_fresh_ask};
 
 static int copy_text(const char *from, char **to)
 {
@@ -413,6 +417,7 @@ static int take_opts(struct gz_store *s, const struct jc_gazette_opts *o)
     s->scratch_bytes = o->scratch_bytes > 0 ? o->scratch_bytes : SCRATCH_BYTES;
     s->tail_bytes = o->tail_bytes > 0 ? o->tail_bytes : TAIL_BYTES;
     s->idle_ms = o->idle_ms > 0 ? o->idle_ms : IDLE_MS;
+    s->start_ms = o->start_ms > 0 ? o->start_ms : START_MS;
     s->replication = o->replication > 0 ? o->replication : 1;
     s->fragment_bytes = o->fragment_bytes > 0 ? o->fragment_bytes : FRAGMENT_BYTES;
     jc_txn_clock_init(&s->txn_clock, s->hub.clock, 0);
@@ -550,6 +555,7 @@ int jc_gazette_open(const struct jc_gazette_opts *o, struct jc_store **out, char
     STAILQ_INIT(&s->told_next);
     TAILQ_INIT(&s->txns);
     TAILQ_INIT(&s->aheads);
+    TAILQ_INIT(&s->waiting);
     TAILQ_INIT(&s->txns_running);
     TAILQ_INIT(&s->applies);
     TAILQ_INIT(&s->spools);

@@ -84,6 +84,7 @@ static void on_end(void *arg, const struct gz_end *end)
         log_peer(LOG_WARN, "gazette.tail_waits", LF_STR("journal", j->name),
                  LF_STR("status", gz_status_text(j->status)), LF_STR("message", end->message),
                  LF_ERR(end->err));
+    gz_fresh_failed(j);
     gz_arm(j->timer, j->progress && end->err == 0 ? 1 : gz_backoff_ms(j->attempt++));
     gz_settle_start(j, true);        /* another broker may know less */
     if (was_short && j->attempt > 2) /* what is stored may be had all the same */
@@ -98,6 +99,8 @@ void gz_tail_start(struct gz_journal *j)
     int err;
 
     j->call_short = j->asleep || gz_stale(j);
+    if (j->call_short)
+        gz_fresh_begins(j);
     rq.journal = j->name;
     rq.offset = j->tail.pos;
     rq.block = !j->call_short;
@@ -108,6 +111,7 @@ void gz_tail_start(struct gz_journal *j)
     if ((err = gz_rpc(j->store, j->endpoint, "Read", &rq.base, j->call_short ? GZ_RPC_MS : 0, &cb,
                       &j->call)) < 0) {
         log_peer(LOG_WARN, "gazette.tail_waits", LF_STR("journal", j->name), LF_ERR(err));
+        gz_fresh_failed(j);
         gz_arm(j->timer, gz_backoff_ms(j->attempt++));
     } else {
         gz_count_tail(1);

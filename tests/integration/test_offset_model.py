@@ -66,7 +66,7 @@ class Model:
     def __init__(self, srv, topic, rnd):
         self.srv, self.topic, self.rnd = srv, topic, rnd
         self.j = Journal(srv, topic, fragment_bytes=rnd.choice([1 << 16, 1 << 18, 1 << 20, 64 << 20]))
-        self.log_start, self.bound, self.holes, self.closed = 0, 0, [], []
+        self.removed, self.bound, self.holes, self.closed = 0, 0, [], []
         self.clocks = [self.j.now + rnd.randrange(1 << 30) for _ in range(4)]
 
     def one(self, k):
@@ -125,7 +125,7 @@ class Model:
             for begin, behind in sorted(self.holes):    # a hole at the front is a removed prefix, too
                 end = behind if begin == end else end
             self.closed = [f for f in self.closed if f[0] >= end]
-            self.log_start = max([o + 1 for _, o, _, _ in self.j.docs if o < end], default=0)
+            self.removed = end
 
     def punch(self):
         """Takes the file of a fragment in the middle away; the server is stopped meanwhile."""
@@ -146,6 +146,13 @@ class Model:
     @property
     def hw(self):
         return self.j.hw
+
+    @property
+    def log_start(self):
+        """O7: the end of the last document that was removed; brokers know only which byte is the first one left."""
+        if STORE != 'local':
+            return min(self.removed, self.hw)
+        return max([o + 1 for _, o, _, _ in self.j.docs if o < self.removed], default=0)
 
     def oracle(self, start=None):
         o = self.j.oracle(self.bound, self.log_start if start is None else start)
