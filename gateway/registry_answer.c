@@ -369,3 +369,16 @@ int registry_answer(const struct registry_ask *ask, struct writer *w)
     int status = check_media(&r);
     return status != 0 ? status : route(&r);
 }
+
+const struct registry_subject *registry_compared(const struct registry_ask *ask)
+{
+    struct route r = {.ask = ask};
+
+    if (ask->method != HTTP_POST || registry_target_parse(ask->target, &r.t) < 0)
+        return NULL;
+    if (r.t.n == 2 && is(&r, 0, "subjects"))
+        return route_subject(&r, r.t.part[1]);
+    if (r.t.n >= 4 && is(&r, 0, "compatibility") && is(&r, 1, "subjects"))
+        return route_subject(&r, r.t.part[2]);
+    return NULL;
+}

@@ -28,5 +28,8 @@ struct registry_ask {
 /* Appends the body to w, which is empty; returns the HTTP status. When wr_err(w) < 0 afterwards
  * there is none. */
 int registry_answer(const struct registry_ask *ask, struct writer *w);
+/* The subject whose versions the body is to be compared with; NULL: there is no such thing to do.
+ * The body is not looked at. */
+const struct registry_subject *registry_compared(const struct registry_ask *ask);
 /* {"error_code": code, "message": text}. */
 void registry_error(struct writer *w, int code, const char *text);

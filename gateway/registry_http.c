@@ -1,7 +1,7 @@
 /*
  * The registry's HTTP: a request is refused by its head, or goes through its login
  * (registry_login.c), waits until what it would see is durable (registry_store.c), and is answered
- * (registry_answer.c).
+ * (registry_answer.c), on the job pool where that takes long (registry_job.c).
  */
 #include "gateway/registry_http.h"
 
@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "gateway/http_server.h"
 #include "gateway/registry_answer.h"
+#include "gateway/registry_job.h"
 #include "gateway/registry_login.h"
 #include "gateway/registry_store.h"
 #include "gateway/tls.h"
@@ -33,6 +34,7 @@ struct registry_http {
     STAILQ_HEAD(, waiting) waits;
     size_t waits_n;
     struct registry_logins *logins;
+    struct registry_jobs *jobs;
 };
 
 static void error_body(struct writer *w, int status, const char *text)
@@ -70,8 +72,15 @@ static void refuse_user(struct http_rq *rq)
     refuse(rq, 401, 40101, "Unauthorized");
 }
 
-static void answer_now(const struct registry_http *r, struct http_rq *rq,
-                       const struct gw_task *task)
+static void on_answered(void *arg, struct http_rq *rq, int status, struct writer *w)
+{
+    (void)arg;
+    if (status == 405)
+        http_add_header(rq, "Allow", "GET, HEAD, POST");
+    reply(rq, status, w);
+}
+
+static void answer_now(struct registry_http *r, struct http_rq *rq, const struct gw_task *task)
 {
     const struct http_head *head = http_rq_head(rq);
     struct registry_ask ask = {.method = head->method,
@@ -85,15 +94,15 @@ static void answer_now(const struct registry_http *r, struct http_rq *rq,
     struct blob *body = NULL;
     struct writer w;
 
+    if (registry_job_take(r->jobs, rq, &ask, r->host.view(r->host.arg)))
+        return;
     wr_init(&w, ANSWER_MAX);
     if (http_body_bytes(rq) > 0 && (body = http_take_body(rq)) == NULL)
         w.err = E_NOMEM;
     ask.body = body == NULL ? span_str("") : blob_span(body);
     int status = w.err < 0 ? 503 : registry_answer(&ask, &w);
     blob_unref(body);
-    if (status == 405)
-        http_add_header(rq, "Allow", "GET, HEAD, POST");
-    reply(rq, status, &w);
+    on_answered(r, rq, status, &w);
 }
 
 static void wait_end(struct waiting *wait)
@@ -120,6 +129,19 @@ static void answer(struct registry_http *r, struct http_rq *rq, const struct gw_
     r->waits_n++;
 }
 
+/* It waited for something, and its task may be gone meanwhile. */
+static void answer_again(void *arg, struct http_rq *rq, struct span name)
+{
+    struct registry_http *r = arg;
+    const struct gw_view *view = r->host.view(r->host.arg);
+    const struct gw_task *task = view == NULL ? NULL : gw_view_task(view, name);
+
+    if (task == NULL)
+        refuse_user(rq);
+    else
+        answer(r, rq, task);
+}
+
 static void on_settled(void *arg)
 {
     struct registry_http *r = arg;
@@ -129,14 +151,9 @@ static void on_settled(void *arg)
     if (view != NULL)
         registry_store_view(r->versions, view);
     while (registry_store_settled(r->versions, view) && (wait = STAILQ_FIRST(&r->waits)) != NULL) {
-        const struct gw_task *task = gw_view_task(view, span_str(wait->task));
-
         STAILQ_REMOVE_HEAD(&r->waits, link);
         r->waits_n--;
-        if (task == NULL) /* it is gone meanwhile */
-            refuse_user(wait->rq);
-        else
-            answer_now(r, wait->rq, task);
+        answer_again(r, wait->rq, span_str(wait->task));
         wait_end(wait);
     }
 }
@@ -245,7 +262,14 @@ int registry_http_start(const struct registry_host *host, struct event_base *bas
                                                .view = view_of,
                                                .over = on_login,
                                                .arg = r};
+    const struct registry_job_opts jobs = {.control = host->control,
+                                           .jobs = host->jobs,
+                                           .answered = on_answered,
+                                           .again = answer_again,
+                                           .arg = r};
     int err = registry_logins_new(&logins, &r->logins);
+    if (err == 0)
+        err = registry_jobs_new(&jobs, &r->jobs);
     if (err == 0)
         err = registry_store_start(&versions, &r->versions);
     if (err < 0) {
@@ -294,7 +318,8 @@ void registry_http_drain(struct registry_http *r)
 size_t registry_http_busy(const struct registry_http *r)
 {
     return r == NULL ? 0
-                     : registry_logins_busy(r->logins) + r->waits_n + http_server_unsent(r->http);
+                     : registry_logins_busy(r->logins) + registry_jobs_busy(r->jobs) + r->waits_n +
+                           http_server_unsent(r->http);
 }
 
 void registry_http_free(struct registry_http *r)
@@ -312,6 +337,7 @@ void registry_http_free(struct registry_http *r)
         http_drop(wait->rq);
         wait_end(wait);
     }
+    registry_jobs_free(r->jobs); /* after what may begin some */
     http_server_free(r->http);
     registry_store_free(r->versions);
     mem_free(r);

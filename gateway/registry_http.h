@@ -1,6 +1,7 @@
 /*
  * The schema registry's listener: who asks (HTTP Basic: task and token), then registry_answer.h.
- * All functions are for the control thread; passwords are checked on the job pool.
+ * All functions are for the control thread; passwords are checked, and large schemas compared, on
+ * the job pool.
  */
 #pragma once
 
@@ -41,6 +42,6 @@ uint16_t registry_http_port(const struct registry_http *r);
 void registry_http_drain(struct registry_http *r);
 /* Requests that are not answered, and answers that are not sent. */
 size_t registry_http_busy(const struct registry_http *r);
-/* Waits for passwords that are being checked and versions that are being written, draining
+/* Waits for what is on the job pool and for versions that are being written, draining
  * host->control. NULL is allowed. */
 void registry_http_free(struct registry_http *r);

@@ -12,6 +12,8 @@ import time
 
 import auth_lab
 import pytest
+
+import registry_lab
 from clients import need, run
 from kafka_raw import Conn
 
@@ -251,6 +253,40 @@ def test_versions_are_the_history_of_the_catalog(serve):
     assert versions_of(s) == [1, 2, 3] and ask(s, '/subjects/a-value/versions/latest')[1] == first
     assert [x['version'] for x in ask(s, '/schemas?subjectPrefix=a-v')[1]] == [1, 2, 3]
     assert [x['version'] for x in ask(s, '/schemas?subjectPrefix=a-v&latestOnly=true')[1]] == [1]
+
+
+def test_long_comparisons_hold_nobody_up_and_end_with_the_server(serve):
+    """Versions of more than a megabyte are compared on the job pool, one request at a time."""
+    s = serve()
+    first = ask(s, '/subjects/a-value/versions/1')[1]
+
+    def wide(n):
+        props = {'f%d' % i: {'type': 'string'} for i in range(8000)}
+        wide = {'type': 'object', 'required': ['id'], 'properties': {'id': {'type': 'integer'}, 'x%d' % n: {'type': 'null'}, **props}}
+        wide['properties']['y%d' % n] = {'type': 'integer'}
+        registry_lab.write_catalog(s.catalog, {'acme/a': {'schema': wide, 'key': ['/id']}}, {'t/a': (TOKEN, {'a': 'acme/a'}, {})})
+        until(lambda: versions_of(s) == list(range(1, n + 1)))
+    for n in (2, 3, 4):
+        wide(n)
+    odd = json.loads(ask(s, '/subjects/a-value/versions/3')[1]['schema'])
+    odd['fields'][1]['doc'] = 'another one'
+    bodies = [json.dumps({'schema': x}) for x in (first['schema'], json.dumps(odd, indent=1), '"long"')]
+    look = lambda body: ask(s, '/subjects/a-value', method='POST', body=body)[:2]
+    hold = lambda body: ask(s, '/compatibility/subjects/a-value/versions/3?verbose=true', method='POST', body=body)[:2]
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        looks, holds = [[pool.submit(f, b) for b in bodies * 3] for f in (look, hold)]
+        n = 0
+        while not all(x.done() for x in looks + holds):
+            assert ask(s, '/mode')[0] == 200
+            n += 1
+        assert n > 3 * len(looks)
+        assert [x.result() for x in looks] == [(200, first), (404, {'error_code': 40403, 'message': 'Schema not found'}),
+                                               (404, {'error_code': 40403, 'message': 'Schema not found'})] * 3
+        assert [x.result()[1]['is_compatible'] for x in holds] == [True, True, False] * 3
+        looks = [pool.submit(look, bodies[1]) for _ in range(6)]
+        time.sleep(0.05)
+        s.stop()    # what has begun is answered
+        assert {x.result()[0] for x in looks if x.exception() is None} == {404}
 
 
 def test_a_binding_that_is_gone_is_a_deleted_subject(serve):
