@@ -17,8 +17,8 @@ void *av_alloc(struct av *av, size_t n, size_t bytes)
     if (av->err < 0)
         return NULL;
     if ((p = arena_array(av->a, n, bytes)) == NULL)
-        (void)av_fail(av, av->a->budget - av->a->used < n * bytes ? E_LIMIT : E_NOMEM, span_str(""),
-                      "the schema is too large", (struct span){NULL, 0});
+        (void)av_fail(av, jt_no_room(av->a, n * bytes), span_str(""), "the schema is too large",
+                      (struct span){NULL, 0});
     return p;
 }
 

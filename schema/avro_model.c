@@ -58,10 +58,10 @@ static void *fail(struct parse *p, const char *reason, struct span where)
     return NULL;
 }
 
-static void *no_room(struct parse *p)
+static void *no_room(struct parse *p, int err)
 {
     if (p->err == 0) {
-        p->err = E_LIMIT;
+        p->err = err;
         (void)snprintf(p->why->reason, sizeof p->why->reason, "the schema is too large");
     }
     return NULL;
@@ -71,7 +71,7 @@ static void *take(struct parse *p, size_t count, size_t bytes)
 {
     void *mem = arena_array(&p->m->arena, count == 0 ? 1 : count, bytes);
 
-    return mem == NULL ? no_room(p) : mem;
+    return mem == NULL ? no_room(p, jt_no_room(&p->m->arena, count * bytes)) : mem;
 }
 
 /* --- names --- */
@@ -487,7 +487,7 @@ static bool fits(struct parse *p, const struct sc_avro_type *t, const struct jt_
     bool one = false;
 
     if (depth > DEFAULT_DEPTH || p->steps == 0) {
-        no_room(p);
+        no_room(p, E_LIMIT);
         return false;
     }
     p->steps--;

@@ -88,7 +88,7 @@ static void fill_record(struct av *av, struct pg_node *node, const struct sc_sha
     size_t n = 0;
 
     if (r == NULL || fields == NULL || names == NULL) {
-        av->err = av->err < 0 ? av->err : E_LIMIT;
+        av->err = av->err < 0 ? av->err : E_NOMEM;
         return;
     }
     for (size_t i = 0; i < s->properties_n && av->err == 0; i++) {

@@ -111,7 +111,18 @@ static void add_keys(struct av *av)
     }
 }
 
-/* A field by its name or pointer. false: there is none. */
+/* sc_shape_at; false: that is no pointer, or av->err is set. */
+static bool shape_at(struct av *av, struct span pointer, const struct sc_shape **shape,
+                     enum sc_exists *exists)
+{
+    int err = av->err < 0 ? av->err : sc_shape_at(av->root, pointer, shape, exists);
+
+    if (err == E_NOMEM)
+        av->err = err;
+    return err == 0;
+}
+
+/* A field by its name or pointer. false: there is none, or av->err is set. */
 static bool find_field(struct av *av, struct span name, struct span *field, struct span *pointer)
 {
     const struct sc_projection *p = explicit_named(av, name);
@@ -133,9 +144,8 @@ static bool find_field(struct av *av, struct span name, struct span *field, stru
     }
     *pointer = by_pointer ? name : av_join(av, span_str("/"), "", name);
     *field = by_pointer ? canonical(name) : name;
-    if (av->err < 0 || sc_shape_at(av->root, *pointer, &shape, &exists) < 0)
-        return false;
-    return exists < (by_pointer ? SC_EXISTS_NEVER : SC_EXISTS_IMPLICIT);
+    return shape_at(av, *pointer, &shape, &exists) &&
+           exists < (by_pointer ? SC_EXISTS_NEVER : SC_EXISTS_IMPLICIT);
 }
 
 static void add_named(struct av *av, const struct span *names, size_t n, bool must)
@@ -151,7 +161,7 @@ static void add_named(struct av *av, const struct span *names, size_t n, bool mu
             continue;
         }
         if (!find_field(av, names[i], &field, &pointer) ||
-            sc_shape_at(av->root, pointer, &shape, &exists) < 0 || exists == SC_EXISTS_NEVER)
+            !shape_at(av, pointer, &shape, &exists) || exists == SC_EXISTS_NEVER)
             fault = "no such field";
         else if (shape_types(shape) == SC_T_NULL)
             fault = "nothing but null can be in this field";
@@ -198,7 +208,8 @@ static struct span child_pointer(struct av *av, struct span parent, struct span 
     size_t n = parent.n;
 
     if (p == NULL) {
-        (void)av_fail(av, E_LIMIT, parent, "too many locations", (struct span){NULL, 0});
+        (void)av_fail(av, jt_no_room(&av->tmp, parent.n + 1 + 2 * name.n), parent,
+                      "too many locations", (struct span){NULL, 0});
         return parent;
     }
     if (n > 0)
@@ -250,8 +261,7 @@ static void add_all_recommended(struct av *av, uint32_t depth)
     if (explicit_named(av, span_str(SC_PUBLISHED_NAME)) == NULL &&
         !is_excluded(av, span_str(SC_PUBLISHED_NAME), span_str("")))
         add(av, span_str(SC_PUBLISHED_NAME), span_str("/_meta/uuid"), false, true);
-    if (sc_shape_at(av->root, span_str("/_meta/op"), &op, &exists) == 0 &&
-        exists < SC_EXISTS_IMPLICIT)
+    if (shape_at(av, span_str("/_meta/op"), &op, &exists) && exists < SC_EXISTS_IMPLICIT)
         add_recommended(av, span_str("/_meta/op"), av->fields_n, op);
     named = av->fields_n;
     add_depth(av, av->root, span_str(""), 0, depth, named);

@@ -22,7 +22,7 @@ static struct span unescaped(struct build *b, struct span raw)
     if (raw.n == 0 || memchr(raw.p, '\\', raw.n) == NULL)
         return raw;
     if ((to = arena_alloc(b->a, raw.n)) == NULL) {
-        b->err = E_LIMIT;
+        b->err = jt_no_room(b->a, raw.n);
         return raw;
     }
     while (p < end) {
@@ -88,9 +88,12 @@ static struct jt_node *build(struct build *b, struct span text, unsigned depth)
 {
     struct jt_node *node = NULL;
 
-    if (depth > JT_MAX_DEPTH || b->n == UINT32_MAX ||
-        (node = arena_alloc(b->a, sizeof *node)) == NULL) {
+    if (depth > JT_MAX_DEPTH || b->n == UINT32_MAX) {
         b->err = E_LIMIT;
+        return NULL;
+    }
+    if ((node = arena_alloc(b->a, sizeof *node)) == NULL) {
+        b->err = jt_no_room(b->a, sizeof *node);
         return NULL;
     }
     node->id = b->n++;
@@ -121,7 +124,8 @@ int jt_parse(struct span text, struct arena *a, uint32_t *nodes_n, struct sc_jso
     while (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\n' || end[-1] == '\r')
         end--;
     if ((root = build(&b, span_of(p, (size_t)(end - p)), 0)) == NULL) {
-        *err = (struct sc_json_error){.reason = "too large, or nested too deeply"};
+        *err = (struct sc_json_error){.reason = b.err == E_LIMIT ? "too large, or nested too deeply"
+                                                                 : "out of memory"};
         return b.err;
     }
     *nodes_n = b.n;

@@ -20,6 +20,12 @@ struct jt_node {
     struct jt_node *first, *last, *next;
 };
 
+/* Why the arena did not give that much: E_LIMIT, its budget is spent; E_NOMEM, there is none. */
+static inline int jt_no_room(const struct arena *a, size_t bytes)
+{
+    return bytes > a->budget - a->used ? E_LIMIT : E_NOMEM;
+}
+
 /* E_SYNTAX (err is set), E_LIMIT (too deep, or the arena's budget), E_NOMEM. *nodes_n: how many
  * nodes there are, counted on from its value at the call, so that several trees share one
  * numbering.

@@ -14,7 +14,7 @@ static void *grow(struct refs *r, void *old, size_t n, size_t *cap, size_t bytes
         return old;
     *cap = *cap == 0 ? 8 : *cap * 2;
     if ((p = arena_array(r->a, *cap, bytes)) == NULL) {
-        r->err = E_LIMIT;
+        r->err = jt_no_room(r->a, *cap * bytes);
         return NULL;
     }
     if (n > 0)
@@ -116,7 +116,7 @@ static struct span uri_resolve(struct refs *r, struct span base_text, struct spa
     bool same = ref.scheme.p == NULL, own = ref.authority.p != NULL || !same;
 
     if (to == NULL || path == NULL) {
-        r->err = E_LIMIT;
+        r->err = jt_no_room(r->a, base_text.n + ref_text.n + 16);
         return span_of("", 0);
     }
     if (!own && ref.path.n == 0) {
@@ -247,7 +247,7 @@ static struct span percent_decode(struct refs *r, struct span s)
     size_t n = 0;
 
     if (to == NULL) {
-        r->err = E_LIMIT;
+        r->err = jt_no_room(r->a, s.n + 1);
         return s;
     }
     for (size_t i = 0; i < s.n; i++) {

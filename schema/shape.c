@@ -88,7 +88,9 @@ static int parse_one(struct parse *ps, struct span text, struct sc_schema_error 
 
     if (text.n > SC_SCHEMA_MAX_BYTES)
         return refuse(err, E_LIMIT, span_str(""), "the schema is too large", NULL);
-    if ((r = jt_parse(text, &ps->tree, &ps->nodes_n, &json, &root)) < 0) {
+    if ((r = jt_parse(text, &ps->tree, &ps->nodes_n, &json, &root)) == E_NOMEM)
+        return r;
+    if (r < 0) {
         (void)snprintf(detail, sizeof detail, "%s at byte %zu", json.reason, json.at);
         return refuse(err, r, span_str(""), r == E_SYNTAX ? "the schema is not JSON" : "the schema",
                       detail);
@@ -120,6 +122,38 @@ static int read_failed(struct parse *ps, struct sc_schema_error *err)
                   named ? detail : NULL);
 }
 
+static int too_large(struct sc_schema_error *err, int code)
+{
+    return code == E_NOMEM ? code
+                           : refuse(err, code, span_str(""), "the schema is too large", NULL);
+}
+
+/* Makes room for what is kept of each node, and files $id and $anchor of all texts. */
+static int index_all(struct parse *ps, const struct sc_schema_doc *docs, size_t n,
+                     struct sc_schema_error *err)
+{
+    struct shape_reader *rd = &ps->rd;
+
+    rd->refs = (struct refs){.a = &ps->tree};
+    rd->refs_by_id = (struct refs){.a = &ps->tree, .ids = true};
+    rd->memo = arena_array(&ps->tree, ps->nodes_n, sizeof(struct sc_shape *));
+    rd->state = arena_alloc(&ps->tree, ps->nodes_n);
+    rd->refs.resource_of = arena_array(&ps->tree, ps->nodes_n, sizeof(uint32_t));
+    rd->refs_by_id.resource_of = arena_array(&ps->tree, ps->nodes_n, sizeof(uint32_t));
+    if (rd->memo == NULL || rd->state == NULL || rd->refs.resource_of == NULL ||
+        rd->refs_by_id.resource_of == NULL)
+        return too_large(err, jt_no_room(&ps->tree, ps->nodes_n * sizeof(struct sc_shape *)));
+    for (size_t i = 0; i <= n; i++) {
+        const struct span uri = i == 0 ? span_str("") : docs[i - 1].uri;
+
+        refs_index(&rd->refs, uri, ps->roots[i]);
+        refs_index(&rd->refs_by_id, uri, ps->roots[i]);
+    }
+    if (rd->refs.err < 0 || rd->refs_by_id.err < 0)
+        return too_large(err, rd->refs.err < 0 ? rd->refs.err : rd->refs_by_id.err);
+    return 0;
+}
+
 static int read_all(struct parse *ps, struct span text, const struct sc_schema_doc *docs, size_t n,
                     struct sc_schema_error *err, struct sc_schema *s)
 {
@@ -135,24 +169,9 @@ static int read_all(struct parse *ps, struct span text, const struct sc_schema_d
         if ((r = parse_one(ps, docs[i].text, err)) < 0)
             return r;
     }
+    if ((r = index_all(ps, docs, n, err)) < 0)
+        return r;
     rd->mk.a = &s->arena;
-    rd->refs = (struct refs){.a = &ps->tree};
-    rd->refs_by_id = (struct refs){.a = &ps->tree, .ids = true};
-    rd->memo = arena_array(&ps->tree, ps->nodes_n, sizeof(struct sc_shape *));
-    rd->state = arena_alloc(&ps->tree, ps->nodes_n);
-    rd->refs.resource_of = arena_array(&ps->tree, ps->nodes_n, sizeof(uint32_t));
-    rd->refs_by_id.resource_of = arena_array(&ps->tree, ps->nodes_n, sizeof(uint32_t));
-    if (rd->memo == NULL || rd->state == NULL || rd->refs.resource_of == NULL ||
-        rd->refs_by_id.resource_of == NULL)
-        return refuse(err, E_LIMIT, span_str(""), "the schema is too large", NULL);
-    for (size_t i = 0; i <= n; i++) {
-        const struct span uri = i == 0 ? span_str("") : docs[i - 1].uri;
-
-        refs_index(&rd->refs, uri, ps->roots[i]);
-        refs_index(&rd->refs_by_id, uri, ps->roots[i]);
-    }
-    if (rd->refs.err < 0 || rd->refs_by_id.err < 0)
-        return refuse(err, E_LIMIT, span_str(""), "the schema is too large", NULL);
     s->root = read_schema(rd, ps->roots[0]);
     return rd->mk.err < 0 ? read_failed(ps, err) : 0;
 }

@@ -18,7 +18,7 @@ void *mk_alloc(struct shape_maker *mk, size_t n, size_t bytes)
     if (mk->err < 0)
         return NULL;
     if ((p = arena_array(mk->a, n, bytes)) == NULL)
-        mk->err = mk->a->budget - mk->a->used < n * bytes ? E_LIMIT : E_NOMEM;
+        mk->err = jt_no_room(mk->a, n * bytes);
     return p;
 }
 
