@@ -18,7 +18,13 @@ static int invalid(struct route *r, const char *text)
     return route_refuse(r, CODE_INVALID, text, span_of("", 0));
 }
 
-/* The text of a member of the body. E_NOTFOUND; E_INVALID: it is no text. */
+static int no_memory(struct route *r)
+{
+    r->w->err = E_NOMEM;
+    return 503;
+}
+
+/* The text of a member of the body. E_NOTFOUND; E_INVALID: it is no text; E_NOMEM. */
 static int body_text(const struct route *r, const char *pointer, struct writer *out)
 {
     struct sc_json_value v;
@@ -31,9 +37,8 @@ static int body_text(const struct route *r, const char *pointer, struct writer *
     sc_pointer_free(p);
     if (err < 0 || v.kind == SC_JSON_NULL)
         return E_NOTFOUND;
-    if (v.kind != SC_JSON_STRING || sc_json_unquote(v.text, out) < 0)
-        return E_INVALID;
-    return wr_err(out);
+    err = v.kind != SC_JSON_STRING ? E_INVALID : sc_json_unquote(v.text, out);
+    return err < 0 && err != E_NOMEM ? E_INVALID : err;
 }
 
 /* 0, or the status of a refusal. */
@@ -52,10 +57,15 @@ static int read_sent(struct route *r, struct sent *out)
     int err = body_text(r, "/schemaType", &type);
     if (err == 0)
         out->json = type.b != NULL && span_eq_str(blob_span(type.b), "JSON");
-    if (err != E_NOTFOUND &&
-        (err < 0 || (!out->json && (type.b == NULL || !span_eq_str(blob_span(type.b), "AVRO")))))
+    if (err == E_NOMEM)
+        status = no_memory(r);
+    else if (err != E_NOTFOUND &&
+             (err < 0 ||
+              (!out->json && (type.b == NULL || !span_eq_str(blob_span(type.b), "AVRO")))))
         status = invalid(r, "Invalid schema type: it is neither AVRO nor JSON");
-    else if (body_text(r, "/schema", &out->text) < 0 || out->text.b == NULL)
+    else if ((err = body_text(r, "/schema", &out->text)) == E_NOMEM)
+        status = no_memory(r);
+    else if (err < 0 || out->text.b == NULL)
         status = invalid(r, "Empty schema");
     wr_fini(&type);
     return status;
@@ -75,10 +85,10 @@ static int read_model(struct route *r, const struct sent *sent, bool verdict,
         err = sc_json_check(blob_span(sent->text.b), &json);
     else
         err = sc_avro_model_new(blob_span(sent->text.b), &why, out);
-    if (err == E_NOMEM)
-        r->w->err = err;
     if (err == 0)
         return 0;
+    if (err == E_NOMEM)
+        return no_memory(r);
     if (sent->json)
         (void)snprintf(text, sizeof text, "Invalid schema: %s", json.reason);
     else

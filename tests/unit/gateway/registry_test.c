@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "gateway/catalog.h"
 #include "gateway/registry_answer.h"
 #include "gateway/registry_login.h"
@@ -229,6 +230,69 @@ static int compatible(const char *target, const char *schema)
     return ask(0, HTTP_POST, path, body_of(schema));
 }
 
+static int ask_once(enum http_method method, const char *target, const char *body, struct writer *w)
+{
+    const struct registry_ask a = {.method = method,
+                                   .target = target,
+                                   .body = span_str(body),
+                                   .accept = accepts,
+                                   .content_type = content_type,
+                                   .task = &tasks[0],
+                                   .history = &history,
+                                   .level = REGISTRY_FULL_TRANSITIVE,
+                                   .cluster_id = "c"};
+
+    wr_init(w, sizeof text - 1);
+    return registry_answer(&a, w);
+}
+
+/* Never "no schema", or "not found": clients keep such an answer. */
+static void without_memory_the_answer_is_none_or_the_right_one(void **state)
+{
+    static const struct {
+        enum http_method method;
+        const char *target, *schema;
+    } rows[] = {
+        {HTTP_GET, "/subjects", NULL},
+        {HTTP_GET, "/schemas", NULL},
+        {HTTP_GET, "/subjects/x%2Fy-value/versions/latest", NULL},
+        {HTTP_GET, "/subjects/none/versions/latest", NULL},
+        {HTTP_POST, "/subjects/x%2Fy-value", "\"long\""},
+        {HTTP_POST, "/subjects/x%2Fy-value",
+         "{\"type\":\"record\",\"name\":\"root\",\"fields\":[]}"},
+        {HTTP_POST, "/compatibility/subjects/x%2Fy-value/versions?verbose=true",
+         "{\"type\":\"record\",\"name\":\"root\",\"fields\":[{\"name\":\"n\",\"type\":\"int\"}]}"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct writer want, got;
+        char body[512] = "";
+
+        if (rows[i].schema != NULL)
+            (void)snprintf(body, sizeof body, "{\"schemaType\":\"AVRO\",%s",
+                           body_of(rows[i].schema) + 1);
+        int status = ask_once(rows[i].method, rows[i].target, body, &want);
+        assert_int_equal(wr_err(&want), 0);
+        for (long after = 0, good = 0; good < 20; after++) {
+            mem_fail_after(after, 0);
+            int other = ask_once(rows[i].method, rows[i].target, body, &got);
+            mem_fail_after(-1, 0);
+            good++;
+            if (wr_err(&got) < 0) {
+                assert_int_equal(wr_err(&got), E_NOMEM);
+                good = 0;
+            } else {
+                assert_int_equal(other, status);
+                assert_true(span_eq(blob_span(got.b), blob_span(want.b)));
+            }
+            wr_fini(&got);
+            assert_true(after < 1000);
+        }
+        wr_fini(&want);
+    }
+}
+
 /* What is served is a record of one long, id. */
 static void compatibility_is_by_level(void **state)
 {
@@ -402,6 +466,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(subjects_are_split_before_they_are_decoded),
         cmocka_unit_test(targets_may_name_their_scheme_and_host),
+        cmocka_unit_test(without_memory_the_answer_is_none_or_the_right_one),
         cmocka_unit_test(errors_have_confluents_codes),
         cmocka_unit_test(schemas_are_found_by_id_and_by_text),
         cmocka_unit_test(compatibility_is_by_level),
