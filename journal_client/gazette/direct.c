@@ -2,7 +2,8 @@
  * Reading stored fragments where they lie: a file below the mounted root of a file:// store, or an
  * object by its signed URL. Plain ones are read by ranges. Compressed ones have no offsets inside:
  * the first read inflates the whole fragment into a scratch file, checks its SHA-1, and later reads
- * come from there until the scratch budget is used up.
+ * come from there until the scratch budget, in bytes and in files, is used up. One that could not
+ * be inflated is not tried again for a while.
  *
  * Jobs run on the I/O pool and end at home; scratch files are home's.
  */
@@ -18,6 +19,8 @@
 #include "journal_client/gazette/direct.h"
 
 #define READ_BYTES (256u << 10)
+#define SPOOLS_MAX 64    /* each holds a descriptor */
+#define FAILED_MS  60000 /* a fragment that is damaged is not inflated again for so long */
 
 enum spool_state { SPOOL_LOADING, SPOOL_READY, SPOOL_FAILED };
 
@@ -27,6 +30,7 @@ struct gz_spool {
     int64_t create_revision, begin, end;
     char sha1[41];
     enum spool_state state;
+    int64_t failed_ms;
     int fd;
     TAILQ_HEAD(, gz_job) waiters;
 };
@@ -246,6 +250,7 @@ static void spool_unref(struct gz_spool *sp)
 static void spool_drop(struct gz_store *s, struct gz_spool *sp)
 {
     TAILQ_REMOVE(&s->spools, sp, link);
+    s->spools_n--;
     if (sp->state == SPOOL_READY)
         s->spool_bytes -= sp->end - sp->begin;
     spool_unref(sp);
@@ -257,9 +262,9 @@ static void spools_trim(struct gz_store *s)
     struct gz_spool *sp, *prev;
 
     for (sp = TAILQ_LAST(&s->spools, gz_spool_list);
-         sp != NULL && s->spool_bytes > s->scratch_bytes; sp = prev) {
+         sp != NULL && (s->spool_bytes > s->scratch_bytes || s->spools_n > SPOOLS_MAX); sp = prev) {
         prev = TAILQ_PREV(sp, gz_spool_list, link);
-        if (sp->state == SPOOL_READY && prev != NULL)
+        if (sp->state != SPOOL_LOADING && prev != NULL)
             spool_drop(s, sp);
     }
 }
@@ -293,8 +298,14 @@ static void loaded(struct gz_job *job)
     struct gz_job *w;
 
     sp->state = job->err == 0 ? SPOOL_READY : SPOOL_FAILED;
-    if (job->err == 0)
+    if (job->err == 0) {
         s->spool_bytes += sp->end - sp->begin;
+    } else { /* its name stays, its file goes */
+        if (sp->fd >= 0)
+            (void)close(sp->fd);
+        sp->fd = -1;
+        sp->failed_ms = gz_mono_ms(s);
+    }
     while ((w = TAILQ_FIRST(&sp->waiters)) != NULL) {
         TAILQ_REMOVE(&sp->waiters, w, link);
         w->err = job->err;
@@ -307,7 +318,8 @@ static void loaded(struct gz_job *job)
             job_end(w);
         }
     }
-    if (job->err < 0)
+    /* What is damaged stays so for a while; what failed for another reason may do the next time. */
+    if (job->err < 0 && job->err != E_CORRUPT)
         spool_drop(s, sp);
     spools_trim(s);
 }
@@ -334,12 +346,19 @@ static struct gz_spool *spool_find(struct gz_store *s, const struct gz_job *job)
     return NULL;
 }
 
-/* Gives the job its spool. Returns false when it waits for another job that loads it. */
+/* Gives the job its spool; run becomes false when it waits for another job that loads it.
+ * E_UNSUPPORTED: it was found damaged just now. */
 static int use_spool(struct gz_store *s, struct gz_job *job, bool *run)
 {
     struct gz_spool *sp = spool_find(s, job);
 
     *run = true;
+    if (sp != NULL && sp->state == SPOOL_FAILED) {
+        if (gz_mono_ms(s) - sp->failed_ms < FAILED_MS)
+            return E_UNSUPPORTED;
+        spool_drop(s, sp);
+        sp = NULL;
+    }
     if (sp == NULL) {
         if ((sp = mem_zalloc(sizeof *sp)) == NULL)
             return E_NOMEM;
@@ -351,6 +370,7 @@ static int use_spool(struct gz_store *s, struct gz_job *job, bool *run)
         memcpy(sp->sha1, job->sha1, sizeof sp->sha1);
         TAILQ_INIT(&sp->waiters);
         TAILQ_INSERT_HEAD(&s->spools, sp, link);
+        s->spools_n++;
         job->loads = true;
     } else {
         TAILQ_REMOVE(&s->spools, sp, link);

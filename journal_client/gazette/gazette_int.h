@@ -530,6 +530,7 @@ struct gz_store {
     bool clock_ready;                           /* the clock of earlier runs is known */
     TAILQ_HEAD(gz_spool_list, gz_spool) spools; /* most recently used first */
     int64_t spool_bytes;
+    size_t spools_n;
     size_t kv_busy; /* writes of floors under way */
     bool stopping;
     struct event *stop_timer;

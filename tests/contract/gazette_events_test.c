@@ -5,6 +5,8 @@
  */
 #include "tests/contract/gazette_bench.h"
 
+#include <dirent.h>
+
 #include "tests/contract/grpc_raw.h"
 #include <gazette_proto/broker.pb-c.h>
 
@@ -215,6 +217,74 @@ static void stored_objects_are_read_or_passed_by(void **state)
     bench_end(&b);
 }
 
+static size_t descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    size_t n = 0;
+
+    assert_non_null(d);
+    while (readdir(d) != NULL) // NOLINT(concurrency-mt-unsafe): a stream of its own
+        n++;
+    (void)closedir(d);
+    return n;
+}
+
+/* Opens the store over a journal whose fragments are gzip. */
+static void start_gzip(struct bench *b)
+{
+    bench_start(b);
+    bench_close(b);
+    b->o.codec = "gzip";
+    b->o.file_root = b->root;
+    bench_open(b);
+    assert_int_equal(lab_delete(&b->lab, BENCH_JOURNAL), 0);
+    b->j = lab_create(&b->lab, BENCH_JOURNAL);
+}
+
+/* Each inflated one is a file: they are few, however many fragments a backlog has. */
+static void a_backlog_of_many_small_fragments_holds_few_descriptors(void **state)
+{
+    struct bench b = {.o = {.fragment_store = "file:///", .fragment_bytes = 1024}};
+
+    (void)state;
+    start_gzip(&b);
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(bench_append(&b, 10), 0);
+    assert_int_equal(stand_in_close_fragments(b.si, BENCH_JOURNAL), 0);
+    bench_reopen(&b);
+    bench_follow(&b);
+    bench_expect_head(&b);
+    size_t before = descriptors();
+    bench_expect_stream(&b);
+    bench_expect_blocks(&b);
+    assert_true(descriptors() <= before + 70);
+    bench_end(&b);
+}
+
+/* One that is damaged is inflated once; its bytes come from the broker. */
+static void a_damaged_fragment_is_not_inflated_for_each_read(void **state)
+{
+    const struct stand_in_fault f = {
+        .kind = STAND_IN_FILE_WRONG, .method = STAND_IN_STORE, .times = -1};
+    struct bench b = {.o = {.fragment_store = "file:///", .fragment_bytes = 8 << 20}};
+    uint64_t direct, direct_now, brokered;
+
+    (void)state;
+    start_gzip(&b);
+    assert_int_equal(bench_append(&b, 10000), 0); /* 2 MB: eight blocks */
+    assert_int_equal(stand_in_fault(b.si, &f), 0);
+    assert_int_equal(stand_in_close_fragments(b.si, BENCH_JOURNAL), 0);
+    jc_gazette_read_stats(&direct, &brokered);
+    bench_reopen(&b);
+    bench_follow(&b);
+    bench_expect_head(&b);
+    bench_expect_blocks(&b);
+    bench_expect_stream(&b);
+    jc_gazette_read_stats(&direct_now, &brokered);
+    assert_true(direct_now - direct <= (uint64_t)b.docs * BENCH_DOC);
+    bench_end(&b);
+}
+
 static void what_a_bucket_policy_removed_moves_the_start(void **state)
 {
     struct bench b = {.o = {.fragment_store = "file:///", .fragment_bytes = 2000}};
@@ -400,6 +470,8 @@ int main(void)
         cmocka_unit_test(a_hand_off_before_the_store_was_listed_takes_nothing_back),
         cmocka_unit_test(streams_that_end_with_their_token_are_opened_again),
         cmocka_unit_test(a_wrong_key_is_refused_and_asked_with_patience),
+        cmocka_unit_test(a_backlog_of_many_small_fragments_holds_few_descriptors),
+        cmocka_unit_test(a_damaged_fragment_is_not_inflated_for_each_read),
         cmocka_unit_test(what_a_bucket_policy_removed_moves_the_start),
         cmocka_unit_test(a_partly_suspended_journal_is_read_as_it_lies),
         cmocka_unit_test(a_fully_suspended_journal_is_asked_nothing),
