@@ -42,33 +42,38 @@ static int body_text(const struct route *r, const char *pointer, struct writer *
 }
 
 /* 0, or the status of a refusal. */
+static int read_type(struct route *r, bool *json)
+{
+    struct writer type;
+
+    wr_init(&type, 64);
+    int err = body_text(r, "/schemaType", &type);
+    bool given = err == 0 && type.b != NULL;
+    *json = given && span_eq_str(blob_span(type.b), "JSON");
+    bool good = err == E_NOTFOUND || *json || (given && span_eq_str(blob_span(type.b), "AVRO"));
+    wr_fini(&type);
+    if (err == E_NOMEM)
+        return no_memory(r);
+    return good ? 0 : invalid(r, "Invalid schema type: it is neither AVRO nor JSON");
+}
+
+/* The same. */
 static int read_sent(struct route *r, struct sent *out)
 {
     struct sc_json_error why = {0, NULL};
-    struct writer type;
-    int status = 0;
 
     out->json = false;
     if (r->ask->body.n == 0)
         return invalid(r, "Empty schema");
     if (sc_json_check(r->ask->body, &why) < 0)
         return route_refuse(r, 400, "HTTP 400 Bad Request: the body is no JSON", span_of("", 0));
-    wr_init(&type, 64);
-    int err = body_text(r, "/schemaType", &type);
-    if (err == 0)
-        out->json = type.b != NULL && span_eq_str(blob_span(type.b), "JSON");
+    int status = read_type(r, &out->json);
+    if (status != 0)
+        return status;
+    int err = body_text(r, "/schema", &out->text);
     if (err == E_NOMEM)
-        status = no_memory(r);
-    else if (err != E_NOTFOUND &&
-             (err < 0 ||
-              (!out->json && (type.b == NULL || !span_eq_str(blob_span(type.b), "AVRO")))))
-        status = invalid(r, "Invalid schema type: it is neither AVRO nor JSON");
-    else if ((err = body_text(r, "/schema", &out->text)) == E_NOMEM)
-        status = no_memory(r);
-    else if (err < 0 || out->text.b == NULL)
-        status = invalid(r, "Empty schema");
-    wr_fini(&type);
-    return status;
+        return no_memory(r);
+    return err < 0 || out->text.b == NULL ? invalid(r, "Empty schema") : 0;
 }
 
 /* 0, or the status of an answer. verdict: what is no schema is not compatible, and why. */

@@ -88,9 +88,11 @@ static void name_one(struct names *names, struct av_field *f)
     bool foreign = is_foreign(f->field, name) || use != NULL;
     char suffix[16], text[200];
 
-    while (av->err == 0 && use_of(names, name) != NULL) {
-        (void)snprintf(suffix, sizeof suffix, "_%u", use->next++);
-        name = av_join(av, base, "", span_str(suffix));
+    if (use != NULL) {
+        do {
+            (void)snprintf(suffix, sizeof suffix, "_%u", use->next++);
+            name = av_join(av, base, "", span_str(suffix));
+        } while (av->err == 0 && use_of(names, name) != NULL);
     }
     if (av->err == 0)
         take(names, name);

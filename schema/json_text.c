@@ -96,7 +96,8 @@ static size_t escape(uint8_t c, uint8_t to[6])
         to[1] = (uint8_t)as[at - from];
         return 2;
     }
-    memcpy(to + 1, "u00", 3);
+    to[1] = 'u';
+    to[2] = to[3] = '0';
     to[4] = (uint8_t)hex[c >> 4];
     to[5] = (uint8_t)hex[c & 15];
     return 6;
