@@ -5,7 +5,8 @@
  * known from just now. Many who ask at once cost one call.
  *
  * Who asks is answered by a read that began behind the question, when what it brought was told. A
- * read that fails is repeated for ANSWER_MS; then what is known must do.
+ * read that fails is repeated, and heads that settle are waited for, for ANSWER_MS; then what is
+ * known must do.
  *
  * Home thread.
  */
@@ -65,7 +66,8 @@ void gz_fresh_next(struct gz_journal *j)
         j->frags_call != NULL)
         return;
     if (!gz_stale(j)) {
-        answer_when_told(j, &j->asks);
+        if (!gz_settling(j))
+            answer_when_told(j, &j->asks);
     } else if (j->call == NULL) {
         (void)event_del(j->timer);
         gz_tail_start(j);
@@ -126,8 +128,8 @@ void gz_fresh_ask(struct jc_fresh_ask *a)
         TAILQ_INSERT_TAIL(&j->starting, &a->op, step_link);
         return;
     }
-    if (j->state != GZ_J_TAIL) { /* suspended: known from its spec. Starting: they settle */
-        jc_fresh_answer(a, j->state == GZ_J_SUSPENDED ? 0 : E_AGAIN);
+    if (j->state == GZ_J_SUSPENDED) { /* known from its spec */
+        jc_fresh_answer(a, 0);
         return;
     }
     a->since_ms = gz_mono_ms(j->store);

@@ -98,8 +98,8 @@ static void tell(struct gz_journal *j)
     if (!j->opened && j->state != GZ_J_STARTING) {
         j->opened = true;
         gz_ops_ready(&j->starting, 0);
-        gz_fresh_next(j);
     }
+    gz_fresh_next(j);
 }
 
 static void run_tasks(struct task_queue *q)
