@@ -32,18 +32,25 @@ static void mark_list(struct marker *m, const struct span *list, size_t n)
         mark(m, list[i]);
 }
 
-static struct marker mark_of(const struct catalog *c, const struct catalog_task *t,
-                             const struct catalog_binding *b)
+/* Of all files that schemas may refer to: once for all bindings, since they may be many. */
+static struct marker mark_docs(const struct catalog *c)
 {
-    const struct catalog_collection *from = b->collection;
     struct marker m = {1, 2};
 
-    mark(&m, span_str(from->read_schema));
-    mark(&m, span_str(from->write_schema));
     for (size_t i = 0; i < c->docs_n; i++) {
         mark(&m, c->docs[i].uri);
         mark(&m, c->docs[i].text);
     }
+    return m;
+}
+
+static struct marker mark_of(struct marker m, const struct catalog_task *t,
+                             const struct catalog_binding *b)
+{
+    const struct catalog_collection *from = b->collection;
+
+    mark(&m, span_str(from->read_schema));
+    mark(&m, span_str(from->write_schema));
     mark_list(&m, from->keys, from->keys_n);
     for (size_t i = 0; i < from->projections_n; i++) {
         mark(&m, from->projections[i].field);
@@ -88,7 +95,7 @@ static int parse_schema(struct catalog_reader *r, const struct catalog_collectio
 }
 
 static void compile(struct catalog_reader *r, const struct catalog_task *t,
-                    struct catalog_binding *b)
+                    struct catalog_binding *b, struct marker docs)
 {
     const struct catalog_collection *from = b->collection;
     struct sc_schema_error why = {"", ""};
@@ -108,7 +115,7 @@ static void compile(struct catalog_reader *r, const struct catalog_task *t,
         err = sc_avro_new(schema, &opts, &why, &avro);
     sc_schema_free(schema);
     if (err == 0) {
-        const struct marker m = mark_of(r->catalog, t, b);
+        const struct marker m = mark_of(docs, t, b);
         size_t n = sc_avro_notes(avro, &notes);
 
         for (size_t i = 0; i < n; i++)
@@ -190,6 +197,7 @@ static void give_ids(struct catalog_reader *r)
 void cat_compile(struct catalog_reader *r)
 {
     const struct catalog *c = r->catalog;
+    const struct marker docs = mark_docs(c);
 
     for (size_t i = 0; i < c->tasks_n; i++) {
         const struct catalog_task *t = &c->tasks[i];
@@ -200,7 +208,7 @@ void cat_compile(struct catalog_reader *r)
         for (size_t j = 0; j < t->bindings_n; j++) {
             struct catalog_binding *b = changeable(&t->bindings[j]);
             if (b->collection != NULL)
-                compile(r, t, b);
+                compile(r, t, b, docs);
             else
                 say(r, !given, b, "",
                     given ? "its schema is not in the catalog; give it, or value_format: json"

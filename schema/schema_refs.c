@@ -278,6 +278,11 @@ static bool is_open(struct span uri)
     return false;
 }
 
+struct span refs_uri(struct refs *r, const struct jt_node *node, struct span ref)
+{
+    return uri_resolve(r, r->resources[r->resource_of[node->id]].uri, ref);
+}
+
 const struct jt_node *refs_resolve(struct refs *r, const struct jt_node *node, struct span ref,
                                    bool *open)
 {
@@ -285,7 +290,7 @@ const struct jt_node *refs_resolve(struct refs *r, const struct jt_node *node, s
     size_t i;
 
     *open = false;
-    uri = uri_resolve(r, r->resources[r->resource_of[node->id]].uri, ref);
+    uri = refs_uri(r, node, ref);
     /* the newest first: a document's own $id stands behind the name it was given by */
     for (i = r->resources_n; i > 0; i--) {
         if (span_eq(r->resources[i - 1].uri, uri))

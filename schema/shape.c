@@ -1,6 +1,7 @@
 /*
  * The public face of shapes: reads a schema with the documents that it refers to, finds the shape
- * at a pointer. Pure, any thread.
+ * at a pointer. Of the documents only those are parsed that a reference leads to: a catalog may
+ * have a thousand of them, for as many schemas. Pure, any thread.
  */
 #include "schema/shape.h"
 
@@ -72,30 +73,80 @@ static bool trace(const struct jt_node *node, const struct jt_node *target, char
 }
 
 struct parse {
+    struct shape_reader rd; /* first member */
     struct arena tree;
-    struct shape_reader rd;
-    uint32_t nodes_n;
+    const struct sc_schema_doc *docs;
+    size_t docs_n;
+    bool *taken; /* of docs */
+    uint32_t nodes_n, nodes_cap;
     const struct jt_node **roots;
     size_t roots_n;
 };
 
-static int parse_one(struct parse *ps, struct span text, struct sc_schema_error *err)
+static void *longer(struct parse *ps, const void *old, size_t cap, size_t bytes)
 {
-    struct sc_json_error json;
+    void *p = arena_array(&ps->tree, cap, bytes);
+
+    if (p != NULL && ps->nodes_cap > 0)
+        memcpy(p, old, ps->nodes_cap * bytes);
+    return p;
+}
+
+/* Makes room for what is kept of each node. */
+static int make_room(struct parse *ps)
+{
+    struct shape_reader *rd = &ps->rd;
+    size_t cap = ps->nodes_cap * (size_t)2;
+
+    if (ps->nodes_n <= ps->nodes_cap)
+        return 0;
+    cap = cap > ps->nodes_n && cap <= UINT32_MAX ? cap : ps->nodes_n;
+    void *memo = longer(ps, rd->memo, cap, sizeof(struct sc_shape *));
+    void *state = longer(ps, rd->state, cap, 1);
+    void *of = longer(ps, rd->refs.resource_of, cap, sizeof(uint32_t));
+    void *of_by_id = longer(ps, rd->refs_by_id.resource_of, cap, sizeof(uint32_t));
+    if (memo == NULL || state == NULL || of == NULL || of_by_id == NULL)
+        return jt_no_room(&ps->tree, cap * sizeof(struct sc_shape *));
+    rd->memo = memo;
+    rd->state = state;
+    rd->refs.resource_of = of;
+    rd->refs_by_id.resource_of = of_by_id;
+    ps->nodes_cap = (uint32_t)cap;
+    return 0;
+}
+
+/* Parses a text and files its $id and $anchor. */
+static int add_text(struct parse *ps, struct span uri, struct span text, struct sc_json_error *json)
+{
+    struct shape_reader *rd = &ps->rd;
     struct jt_node *root;
-    char detail[96];
     int r;
 
+    *json = (struct sc_json_error){.reason = "it is too large"};
     if (text.n > SC_SCHEMA_MAX_BYTES)
-        return refuse(err, E_LIMIT, span_str(""), "the schema is too large", NULL);
-    if ((r = jt_parse(text, &ps->tree, &ps->nodes_n, &json, &root)) == E_NOMEM)
+        return E_LIMIT;
+    if ((r = jt_parse(text, &ps->tree, &ps->nodes_n, json, &root)) < 0 || (r = make_room(ps)) < 0)
         return r;
-    if (r < 0) {
-        (void)snprintf(detail, sizeof detail, "%s at byte %zu", json.reason, json.at);
-        return refuse(err, r, span_str(""), r == E_SYNTAX ? "the schema is not JSON" : "the schema",
-                      detail);
-    }
     ps->roots[ps->roots_n++] = root;
+    refs_index(&rd->refs, uri, root);
+    refs_index(&rd->refs_by_id, uri, root);
+    return rd->refs.err < 0 ? rd->refs.err : rd->refs_by_id.err;
+}
+
+static int more(struct shape_reader *rd, struct span uri)
+{
+    struct parse *ps = (struct parse *)rd; /* first member */
+    struct sc_json_error json;
+
+    for (size_t i = ps->docs_n; i > 0; i--) {
+        const struct sc_schema_doc *doc = &ps->docs[i - 1];
+
+        if (ps->taken[i - 1] || (uri.p != NULL && !span_eq(doc->uri, uri)))
+            continue;
+        ps->taken[i - 1] = true;
+        int r = add_text(ps, doc->uri, doc->text, &json);
+        return r < 0 ? r : 1;
+    }
     return 0;
 }
 
@@ -122,56 +173,29 @@ static int read_failed(struct parse *ps, struct sc_schema_error *err)
                   named ? detail : NULL);
 }
 
-static int too_large(struct sc_schema_error *err, int code)
-{
-    return code == E_NOMEM ? code
-                           : refuse(err, code, span_str(""), "the schema is too large", NULL);
-}
-
-/* Makes room for what is kept of each node, and files $id and $anchor of all texts. */
-static int index_all(struct parse *ps, const struct sc_schema_doc *docs, size_t n,
-                     struct sc_schema_error *err)
+static int read_all(struct parse *ps, struct span text, struct sc_schema_error *err,
+                    struct sc_schema *s)
 {
     struct shape_reader *rd = &ps->rd;
+    struct sc_json_error json;
+    char detail[96];
 
+    ps->roots = arena_array(&ps->tree, ps->docs_n + 1, sizeof(struct jt_node *));
+    ps->taken = arena_array(&ps->tree, ps->docs_n + 1, sizeof(bool));
+    if (ps->roots == NULL || ps->taken == NULL)
+        return E_NOMEM;
+    rd->more = more;
     rd->refs = (struct refs){.a = &ps->tree};
     rd->refs_by_id = (struct refs){.a = &ps->tree, .ids = true};
-    rd->memo = arena_array(&ps->tree, ps->nodes_n, sizeof(struct sc_shape *));
-    rd->state = arena_alloc(&ps->tree, ps->nodes_n);
-    rd->refs.resource_of = arena_array(&ps->tree, ps->nodes_n, sizeof(uint32_t));
-    rd->refs_by_id.resource_of = arena_array(&ps->tree, ps->nodes_n, sizeof(uint32_t));
-    if (rd->memo == NULL || rd->state == NULL || rd->refs.resource_of == NULL ||
-        rd->refs_by_id.resource_of == NULL)
-        return too_large(err, jt_no_room(&ps->tree, ps->nodes_n * sizeof(struct sc_shape *)));
-    for (size_t i = 0; i <= n; i++) {
-        const struct span uri = i == 0 ? span_str("") : docs[i - 1].uri;
-
-        refs_index(&rd->refs, uri, ps->roots[i]);
-        refs_index(&rd->refs_by_id, uri, ps->roots[i]);
-    }
-    if (rd->refs.err < 0 || rd->refs_by_id.err < 0)
-        return too_large(err, rd->refs.err < 0 ? rd->refs.err : rd->refs_by_id.err);
-    return 0;
-}
-
-static int read_all(struct parse *ps, struct span text, const struct sc_schema_doc *docs, size_t n,
-                    struct sc_schema_error *err, struct sc_schema *s)
-{
-    struct shape_reader *rd = &ps->rd;
-    int r;
-
-    ps->roots = arena_array(&ps->tree, n + 1, sizeof(struct jt_node *));
-    if (ps->roots == NULL)
-        return E_NOMEM;
-    if ((r = parse_one(ps, text, err)) < 0)
-        return r;
-    for (size_t i = 0; i < n; i++) {
-        if ((r = parse_one(ps, docs[i].text, err)) < 0)
-            return r;
-    }
-    if ((r = index_all(ps, docs, n, err)) < 0)
-        return r;
     rd->mk.a = &s->arena;
+    int r = add_text(ps, span_str(""), text, &json);
+    if (r == E_NOMEM)
+        return r;
+    if (r < 0) {
+        (void)snprintf(detail, sizeof detail, "%s at byte %zu", json.reason, json.at);
+        return refuse(err, r, span_str(""), r == E_SYNTAX ? "the schema is not JSON" : "the schema",
+                      detail);
+    }
     s->root = read_schema(rd, ps->roots[0]);
     return rd->mk.err < 0 ? read_failed(ps, err) : 0;
 }
@@ -179,7 +203,7 @@ static int read_all(struct parse *ps, struct span text, const struct sc_schema_d
 int sc_schema_new(struct span text, const struct sc_schema_doc *docs, size_t docs_n,
                   struct sc_schema_error *err, struct sc_schema **out)
 {
-    struct parse ps = {.nodes_n = 0};
+    struct parse ps = {.docs = docs, .docs_n = docs_n};
     struct sc_schema *s;
     int r = E_NOMEM;
 
@@ -189,7 +213,7 @@ int sc_schema_new(struct span text, const struct sc_schema_doc *docs, size_t doc
     if ((s = mem_zalloc(sizeof *s)) == NULL)
         goto out;
     arena_init(&s->arena, SHAPE_ARENA_BYTES);
-    if ((r = read_all(&ps, text, docs, docs_n, err, s)) < 0)
+    if ((r = read_all(&ps, text, err, s)) < 0)
         goto out;
     *out = s;
     s = NULL;

@@ -83,6 +83,8 @@ void refs_index(struct refs *r, struct span uri, const struct jt_node *root);
  * not be there, and then admits anything: of the scheme `flow:`, or JSON Schema's own. */
 const struct jt_node *refs_resolve(struct refs *r, const struct jt_node *node, struct span ref,
                                    bool *open);
+/* `ref` seen from node, without its fragment. */
+struct span refs_uri(struct refs *r, const struct jt_node *node, struct span ref);
 /* target, found by a $dynamicRef (or $recursiveRef), may only be one of several, depending on the
  * way that led to the reference: all of them, one a call. *at begins as 0; NULL at the end. */
 const struct jt_node *refs_candidate(const struct refs *r, const struct jt_node *target,
@@ -95,7 +97,9 @@ struct shape_reader {
     struct refs refs, refs_by_id; /* the second where the first knows no answer */
     const struct sc_shape **memo; /* by node id */
     uint8_t *state;               /* by node id: 0 unread, 1 being read, 2 read */
-    const struct jt_node *bad;    /* where err was seen */
+    /* Reads the document of this name; of any, when uri.p is NULL. 0: all such are read. */
+    int (*more)(struct shape_reader *rd, struct span uri);
+    const struct jt_node *bad; /* where err was seen */
     const char *reason;
     unsigned depth;
 };

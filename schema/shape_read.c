@@ -295,31 +295,71 @@ static const struct sc_shape *read_list(struct shape_reader *rd, const struct jt
     return all ? s : any;
 }
 
+/* Documents are read as they are named. */
+static const struct jt_node *find_in(struct shape_reader *rd, struct refs *refs,
+                                     const struct jt_node *node, const struct jt_node *ref,
+                                     bool *open)
+{
+    const struct jt_node *target;
+    int more = 1;
+
+    while ((target = refs_resolve(refs, node, ref->str, open)) == NULL && refs->err == 0 &&
+           (more = rd->more(rd, refs_uri(refs, node, ref->str))) > 0)
+        ;
+    if (refs->err < 0 || more < 0)
+        (void)fail(rd, ref, more < 0 ? more : refs->err,
+                   more == E_SYNTAX ? "a $ref to what is no JSON" : "too large");
+    return target;
+}
+
+/* NULL: there is none, or *open, or an error. *refs: whose nodes it is one of. */
+static const struct jt_node *find_target(struct shape_reader *rd, const struct jt_node *node,
+                                         const struct jt_node *ref, struct refs **refs, bool *open)
+{
+    const struct jt_node *target;
+    int more;
+
+    do {
+        *refs = &rd->refs;
+        if ((target = find_in(rd, *refs, node, ref, open)) != NULL || *open || rd->mk.err < 0)
+            return target;
+        *refs = &rd->refs_by_id;
+        if ((target = find_in(rd, *refs, node, ref, open)) != NULL || *open || rd->mk.err < 0)
+            return target;
+        /* a document may say itself, by its $id, what it is called */
+        if ((more = rd->more(rd, (struct span){NULL, 0})) < 0)
+            (void)fail(rd, ref, more, "a $ref that leads nowhere, among documents with faults");
+    } while (more > 0);
+    return NULL;
+}
+
 /* dynamic: $dynamicRef, $recursiveRef. */
 static const struct sc_shape *read_ref(struct shape_reader *rd, const struct jt_node *node,
                                        const struct jt_node *ref, bool dynamic)
 {
     const struct sc_shape *any = &SC_NEVER;
     const struct jt_node *target, *one;
-    struct refs *refs = &rd->refs;
+    struct refs *refs;
     size_t at = 0;
     bool open;
+    int more;
 
     if (!is_string(ref))
         return fail(rd, ref, E_INVALID, "$ref is a string");
-    target = refs_resolve(refs, node, ref->str, &open);
-    if (target == NULL && !open && refs->err == 0) {
-        refs = &rd->refs_by_id;
-        target = refs_resolve(refs, node, ref->str, &open);
-    }
-    if (refs->err < 0)
-        return fail(rd, ref, refs->err, "too large");
+    target = find_target(rd, node, ref, &refs, &open);
+    if (rd->mk.err < 0)
+        return &SC_NEVER;
     if (target == NULL && open)
         return NULL;
     if (target == NULL)
         return fail(rd, ref, E_INVALID, "a $ref that leads nowhere");
     if (!dynamic)
         return read_schema(rd, target);
+    do /* any document may lead here as well */
+        more = rd->more(rd, (struct span){NULL, 0});
+    while (more > 0);
+    if (more < 0)
+        return fail(rd, ref, more, "a $ref that depends on documents with faults");
     while ((one = refs_candidate(refs, target, ref->str, &at)) != NULL && rd->mk.err == 0)
         any = mk_union(&rd->mk, any, read_schema(rd, one));
     return any;

@@ -267,6 +267,39 @@ static void a_name_of_the_scheme_flow_is_given_or_admits_anything(void **state)
     assert_int_equal(types_of(text), SC_T_ANY);
 }
 
+/* A catalog gives each schema all of its files. */
+static void of_the_documents_given_those_are_read_that_a_reference_leads_to(void **state)
+{
+    const struct sc_schema_doc docs[] = {
+        {span_str("file:///broken"), span_str("{\"type\":")},
+        {span_str("file:///d/b.json"), span_str("{\"$defs\":{\"s\":{\"type\":\"string\"}}}")},
+        {span_str("file:///a"), span_str("{\"properties\":{\"x\":{\"$ref\":\"d/b.json#/$defs/s\"},"
+                                         "\"y\":{\"$ref\":\"#\"}}}")},
+        {span_str("file:///named"), span_str("{\"$id\":\"http://n/\",\"type\":\"boolean\"}")},
+    };
+    struct sc_schema_error err;
+    struct sc_schema *s;
+    const struct sc_shape *at;
+    enum sc_exists exists;
+
+    (void)state;
+    assert_int_equal(sc_schema_new(span_str("{\"$ref\":\"file:///a\"}"), docs, 4, &err, &s), 0);
+    assert_int_equal(sc_shape_at(sc_schema_root(s), span_str("/x"), &at, &exists), 0);
+    assert_int_equal(at->types, SC_T_STRING);
+    sc_schema_free(s);
+    assert_int_equal(sc_schema_new(span_str("{\"$ref\":\"http://n/\"}"), docs, 4, &err, &s), 0);
+    assert_int_equal(sc_schema_root(s)->types, SC_T_BOOL);
+    sc_schema_free(s);
+    assert_int_equal(
+        sc_schema_new(span_str("{\"items\":{\"$ref\":\"file:///broken\"}}"), docs, 4, &err, &s),
+        E_SYNTAX);
+    assert_string_equal(err.pointer, "/items/$ref");
+    assert_non_null(strstr(err.reason, "no JSON"));
+    assert_int_equal(sc_schema_new(span_str("{\"$ref\":\"#/nowhere\"}"), docs + 1, 3, &err, &s),
+                     E_INVALID);
+    assert_string_equal(err.pointer, "/$ref");
+}
+
 static void json_schemas_own_schemas_admit_anything_where_they_are_not_given(void **state)
 {
     (void)state;
@@ -413,6 +446,7 @@ int main(void)
         cmocka_unit_test(defaults_and_formats_survive_merging),
         cmocka_unit_test(what_is_no_schema_is_refused_with_its_place),
         cmocka_unit_test(a_name_of_the_scheme_flow_is_given_or_admits_anything),
+        cmocka_unit_test(of_the_documents_given_those_are_read_that_a_reference_leads_to),
         cmocka_unit_test(json_schemas_own_schemas_admit_anything_where_they_are_not_given),
         cmocka_unit_test(a_dynamic_reference_is_each_schema_that_it_may_lead_to),
         cmocka_unit_test(an_id_of_draft_4_counts_without_a_dialect_where_it_is_needed),
