@@ -1,7 +1,8 @@
 /*
  * Keywords to shapes. What cannot be told by shape is left out, so that a shape admits every
  * document that its schema admits; only what is no schema at all is refused. A $ref that closes a
- * circle admits anything at that place. Recursion is bounded by READ_DEPTH. Pure.
+ * circle admits anything at that place, as does what lies READ_DEPTH schemas deep, which bounds the
+ * recursion. Pure.
  */
 #include "schema/shape_int.h"
 
@@ -482,7 +483,7 @@ const struct sc_shape *read_schema(struct shape_reader *rd, const struct jt_node
     if (rd->state[node->id] == 2)
         return rd->memo[node->id];
     if (rd->depth == READ_DEPTH)
-        return fail(rd, node, E_LIMIT, "nested too deeply");
+        return NULL; /* types that refer to each other make long ways before they close circles */
     rd->depth++;
     rd->state[node->id] = 1;
     s = read_fresh(rd, node);

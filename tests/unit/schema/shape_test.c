@@ -371,6 +371,31 @@ static void an_id_of_draft_4_counts_without_a_dialect_where_it_is_needed(void **
         E_INVALID);
 }
 
+/* Hundreds of types that refer to each other: the first way through them is a long one. */
+static void a_long_way_of_references_admits_anything_at_its_end(void **state)
+{
+    struct sc_schema_error err;
+    enum sc_exists exists;
+    const struct sc_shape *s;
+    struct writer w;
+
+    (void)state;
+    wr_init(&w, (size_t)1 << 20);
+    wr_str(&w, "{\"$ref\":\"#/$defs/d0\",\"$defs\":{\"d1000\":{\"type\":\"object\"}");
+    for (int i = 0; i < 1000; i++)
+        wr_printf(&w,
+                  ",\"d%d\":{\"type\":\"object\",\"properties\":{\"n\":{\"$ref\":\"#/$defs/d%d\"},"
+                  "\"v\":{\"type\":\"string\"}}}",
+                  i, i + 1);
+    wr_str(&w, "}}");
+    assert_int_equal(wr_err(&w), 0);
+    sc_schema_free(held);
+    assert_int_equal(sc_schema_new(blob_span(w.b), NULL, 0, &err, &held), 0);
+    wr_fini(&w);
+    assert_int_equal(sc_shape_at(sc_schema_root(held), span_str("/n/n/n/v"), &s, &exists), 0);
+    assert_int_equal(s->types, SC_T_STRING);
+}
+
 /* Each $def is two of the next: 2^60 places, had they to be spelled out. */
 static void parts_that_multiply_stay_small(void **state)
 {
@@ -447,6 +472,7 @@ int main(void)
         cmocka_unit_test(what_is_no_schema_is_refused_with_its_place),
         cmocka_unit_test(a_name_of_the_scheme_flow_is_given_or_admits_anything),
         cmocka_unit_test(of_the_documents_given_those_are_read_that_a_reference_leads_to),
+        cmocka_unit_test(a_long_way_of_references_admits_anything_at_its_end),
         cmocka_unit_test(json_schemas_own_schemas_admit_anything_where_they_are_not_given),
         cmocka_unit_test(a_dynamic_reference_is_each_schema_that_it_may_lead_to),
         cmocka_unit_test(an_id_of_draft_4_counts_without_a_dialect_where_it_is_needed),
