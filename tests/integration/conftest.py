@@ -8,13 +8,14 @@ import pytest
 sys.path.insert(0, os.path.dirname(__file__))
 from kafka_raw import Conn    # noqa: E402
 from sluice import BIN, Server    # noqa: E402
+from stand_in import LOCAL, PREFIX, release    # noqa: E402
 
 LINES = int(os.environ.get('SLUICE_TEST_LINES_FD', 0))
 
 
 def name_of(nodeid):
     path, _, test = nodeid.partition('::')
-    return 'integration/%s/%s' % (os.path.basename(path)[5:-3], test.replace(' ', '_'))
+    return '%s/%s/%s' % (PREFIX, os.path.basename(path)[5:-3], test.replace(' ', '_'))
 
 
 def say(text):
@@ -47,7 +48,27 @@ def pytest_runtest_logreport(report):
 
 def pytest_collectreport(report):
     if report.failed:
-        say('FAIL integration/%s:collect %s' % (os.path.basename(report.nodeid), reason_of(report)))
+        say('FAIL %s/%s:collect %s' % (PREFIX, os.path.basename(report.nodeid), reason_of(report)))
+
+
+def pytest_collection_modifyitems(config, items):
+    """Over another store, what is of the local one alone is left out."""
+    out = [] if LOCAL else [i for i in items if i.get_closest_marker('local_store')]
+    if out:
+        items[:] = [i for i in items if i not in out]
+        config.hook.pytest_deselected(items=out)
+
+
+def pytest_deselected(items):
+    """Nothing is left out unsaid, whether by a mark or by run.sh's choice."""
+    n = {True: 0, False: 0}
+    for i in items:
+        n[not LOCAL and i.get_closest_marker('local_store') is not None] += 1
+    suite = '/'.join(name_of(items[0].nodeid).split('/')[:2]) if items else ''
+    if n[True]:
+        say('     %s: left out %d of the local store alone' % (suite, n[True]))
+    if n[False]:
+        say('     %s: left out %d that this run does not choose' % (suite, n[False]))
 
 
 @pytest.fixture
@@ -84,6 +105,11 @@ def make_server(tmp_path):
                 bad.append(s.verdict())
         except AssertionError as e:
             bad.append(str(e))
+    for s in servers:
+        try:
+            release(s.data_dir)
+        except AssertionError as e:
+            bad.append(str(e))
     assert not bad, '\n'.join(bad)
 
 
@@ -92,8 +118,10 @@ def _shared(tmp_path_factory, request):
     """One server for the tests of a module; made anew when a test killed it."""
     box = {'server': None}
     yield box
-    if box['server'] is not None and box['server'].alive():
-        box['server'].stop()
+    if box['server'] is not None:
+        if box['server'].alive():
+            box['server'].stop()
+        release(box['server'].data_dir)
 
 
 @pytest.fixture

@@ -47,6 +47,9 @@ class Journal:
         if status in (404, 405, 501) and b'no such page' in out or status == 405:
             pytest.skip('the server has no operator routes on journals yet')
         assert status == want, (status, out[:300])
+        broker = broker_of(self.srv.data_dir)
+        if broker is not None and method == 'DELETE' and url == self.url():
+            broker.forget(self.name)    # the local store does so by itself
         return json.loads(out) if out.strip() else {}
 
     def put(self, **labels):
@@ -106,14 +109,14 @@ class Journal:
         """Where a broker closes fragments and removes them, the stand-in is told to."""
         broker = broker_of(self.srv.data_dir)
         if broker is not None:
-            broker.ask('close', self.name)
+            broker.close(self.name)
             return self.call('GET', self.url())['fragments']
         return self.call('POST', self.url('/close'))['fragments']
 
     def remove_until(self, end):
         broker = broker_of(self.srv.data_dir)
         if broker is not None:
-            broker.ask('prune', self.name, sum(f['end'] <= end for f in self.call('GET', self.url())['fragments']))
+            broker.prune(self.name, sum(f['end'] <= end for f in self.call('GET', self.url())['fragments']))
             return {'fragments': self.call('GET', self.url())['fragments']}
         return self.call('DELETE', self.url('/fragments', end=end))
 

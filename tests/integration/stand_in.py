@@ -1,10 +1,11 @@
-"""The stand-in for a Gazette broker (tests/gazette_stand_in) as a process, and its control socket.
-
-SLUICE_TEST_STORE says over which store the servers of a test run: local (default), stand-in (a broker for each data
-folder), or gazette://HOST:PORT (a real one, whose journals may be deleted)."""
+"""Over which store the servers of a test run, by SLUICE_TEST_STORE: local (default); stand-in, a process of
+tests/gazette_stand_in for each data folder; real, etcd and a broker for each data folder (gazette_lab.py).
+Tests of the local store alone carry the mark local_store and are left out over the others, with their number printed.
+"""
 import atexit
 import json
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -12,6 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 STORE = os.environ.get('SLUICE_TEST_STORE') or 'local'
+LOCAL = STORE == 'local'
+PREFIX = {'local': 'integration', 'stand-in': 'stand_in', 'real': 'real_broker'}[STORE]    # of the tests' names
 PROGRAM = 'tests/gazette_stand_in/sluice_gazette_stand_in'
 
 
@@ -81,6 +84,17 @@ class StandIn:
         n = int(self.ask('content', journal))
         return self.file.read(n)
 
+    # --- what operators and object stores do to journals ----------------------------------------------------------
+    def close(self, journal):
+        self.ask('close', journal)
+
+    def prune(self, journal, n):
+        self.ask('prune', journal, n)
+
+    def forget(self, journal):
+        """The journal was deleted; its fragments go, too, so that one of the same name begins at 0."""
+        self.ask('forget', journal)
+
     def stop(self):
         """SIGTERM; its exit and any report of a sanitizer count."""
         if self.proc.poll() is None:
@@ -93,18 +107,42 @@ class StandIn:
         assert self.proc.returncode == 0, 'the stand-in ended with %d: %s' % (self.proc.returncode, self.tail())
 
 
+class RealBroker:
+    """etcd and one broker, in the same terms. A broker closes no fragment because it is asked to, so tests that want it
+    are skipped; fragments are pruned where they lie."""
+
+    def __init__(self, files):
+        from gazette_lab import Cluster    # knows pytest, which the benches have not
+        self.cluster = Cluster(files)
+        self.root = self.cluster.store
+        self.cluster.start()
+
+    def flags(self):
+        return ['--store', 'gazette://127.0.0.1:%d' % self.cluster.port, '--fragment-store', 'file:///', '--fragment-root', str(self.root)]
+
+    def close(self, journal):
+        import pytest
+        pytest.skip('a real broker closes no fragment when it is asked to')
+
+    prune = close
+
+    def forget(self, journal):
+        shutil.rmtree(self.root / journal, ignore_errors=True)
+
+    def stop(self):
+        self.cluster.stop('--crash', '--wipe')
+
+
 _of = {}
 
 
 def store_flags(data_dir):
     """What the servers over data_dir are started with for the store that the run asks for."""
-    if STORE == 'local':
+    if LOCAL:
         return []
-    if STORE != 'stand-in':
-        return ['--store', STORE]
     key = str(data_dir)
     if key not in _of:
-        _of[key] = StandIn(Path(data_dir).with_name(Path(data_dir).name + '-broker'))
+        _of[key] = (StandIn if STORE == 'stand-in' else RealBroker)(Path(data_dir).with_name(Path(data_dir).name + '-broker'))
     return _of[key].flags()
 
 
@@ -112,8 +150,14 @@ def broker_of(data_dir):
     return _of.get(str(data_dir))
 
 
+def release(data_dir):
+    """No server over data_dir comes any more."""
+    broker = _of.pop(str(data_dir), None)
+    if broker is not None:
+        broker.stop()
+
+
 @atexit.register
 def stop_all():
-    for s in _of.values():
-        s.stop()
-    _of.clear()
+    for key in list(_of):
+        release(key)

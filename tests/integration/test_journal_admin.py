@@ -71,6 +71,7 @@ def test_bytes_are_appended_as_they_stand(ops):
     assert status == 200 and out.splitlines()[0] == b'7\t{"a":1}' and out.endswith(b'20\tx\n')
 
 
+@pytest.mark.local_store
 def test_fragments_are_closed_and_removed_from_below_or_in_the_middle(ops):
     for i in range(4):
         ops('POST', '/content', b'{"n":%d}\n' % i)

@@ -103,6 +103,7 @@ def check_store(server):
     run_cli(['check', '--data-dir', str(server.data_dir)], timeout=180)
 
 
+@pytest.mark.local_store
 def test_kill_9_during_publishing_loses_nothing_and_doubles_nothing(make_server, figures):
     seed = int(os.environ.get('SLUICE_TEST_SEED') or time.time_ns() % 100000)
     figures('seed %d (SLUICE_TEST_SEED repeats it)' % seed)
@@ -207,6 +208,7 @@ def test_kill_9_right_after_an_answer_loses_nothing(make_server):
                 assert c.list_offset('t', x['partition'], -1)['offset'] == x['last_offset'] + 1
 
 
+@pytest.mark.local_store
 @pytest.mark.parametrize('cut', ['bytes', 'garbage'])
 def test_a_torn_tail_is_cut_and_nothing_answered_is_lost(make_server, cut):
     """What a crash of the machine may leave behind the committed end of a growing fragment."""

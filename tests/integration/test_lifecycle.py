@@ -94,6 +94,7 @@ def test_a_second_signal_cuts_the_drain_short(make_server, topic, pause):
     s.stop()
 
 
+@pytest.mark.local_store
 def test_a_second_process_on_the_same_data_is_refused_and_told_the_pid(make_server, topic):
     s = make_server()
     s.publish(topic, [{'id': 1}])
@@ -335,6 +336,7 @@ def test_names_of_collections_are_checked(srv):
         assert 400 <= status < 500, (name, status, body)
 
 
+@pytest.mark.local_store
 @pytest.mark.parametrize('name', ['x' * 256, 'x' * 500, 'acme/' + 'y' * 300 + '/z', 'x.raw', 'x.open', 'a/b.idx/c'], ids=lambda n: n[:8] + str(len(n)))
 def test_a_name_that_the_store_cannot_hold_is_400_and_says_why(srv, name):
     status, body, headers = srv.request('POST', '/v1/collections/%s/documents' % name.replace('/', '%2F'), b'{"id":1}\n',
@@ -433,6 +435,7 @@ def test_publish_and_read_from_the_command_line(srv, topic):
     assert sum(len(read_all(srv.kafka, topic, p)) for p in range(2)) == 40
 
 
+@pytest.mark.local_store
 def test_the_commands_work_on_a_folder_that_no_server_holds(make_server, topic):
     s = make_server()
     s.publish(topic, [{'id': 1}])
@@ -446,6 +449,7 @@ def test_the_commands_work_on_a_folder_that_no_server_holds(make_server, topic):
     assert [strip_meta(r.value) for r in read_all(s.kafka, topic, 0)] == [b'{"id":1}', b'{"id":2}']
 
 
+@pytest.mark.local_store
 def test_check_finds_a_damaged_fragment(make_server, topic):
     s = make_server('--fragment-bytes', '64KiB')
     s.publish(topic, [json.loads(doc(2000, id=i)) for i in range(50)])
@@ -520,6 +524,7 @@ def into(mode, args, stdin=b''):
     return p.returncode, p.stderr
 
 
+@pytest.mark.local_store
 def test_output_that_is_lost_fails_the_command(make_server, topic):
     """A backup by `sluice read > file` on a full disk must not look whole."""
     s = make_server()
