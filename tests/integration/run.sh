@@ -59,10 +59,12 @@ elif [ "$STORE" != local ]; then
     SUITES=(offsets_basic lab)
     PART=([offsets_basic]='last_byte or anywhere_in_a_document or high_watermark or out_of_range or by_time' [lab]='kcat-direct or py-confluent-direct or kafka-python-direct')
   else
-    SUITES=(lifecycle offsets_basic truncation hidden_ranges epochs backfill groups lab)
+    SUITES=(lifecycle offsets_basic offsets_journal offset_model truncation hidden_ranges epochs backfill groups lab)
     PART=(
       [lifecycle]='restart_keeps or readable_as_soon or a_retry or one_key or two_requests or partition_in_order or publish_and_read'
       [offsets_basic]='not idle_consumers and not flood and not kcat_starts and not java_seeks and not empty_wait'
+      [offsets_journal]='served_as_its_bytes_say[0]'
+      [offset_model]='not java and not the_other_clients'
       [truncation]='not random_histories or random_histories[0]'
       [hidden_ranges]='only_acks or many_acks_first or runs_over_many_blocks or a_middle_below or a_tail_below'
       [groups]='every_version or case_31 or static_members or commits_belong or answered_commit or never_blocks or goes_on_where_it_was[confluent]'
