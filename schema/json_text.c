@@ -206,7 +206,7 @@ void sc_json_minify(struct span text, struct writer *out)
     while ((p = js_ws(p, end)) < end) {
         const uint8_t *start = p;
 
-        while (p<end && * p> ' ') {
+        while (p != end && *p > ' ') {
             if (*p++ == '"' && (p = js_skip_string(p, end)) == NULL)
                 p = end;
         }

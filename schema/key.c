@@ -2,11 +2,15 @@
  * A collection's key: what a document is routed and compacted by. The hash decides which journal a
  * document lies in, so its definition is part of the stored layout and never changes:
  *
- *   h = 0; for each part: h = hash_bytes(tag, h), then for strings and numbers h =
- * hash_bytes(canon, h) tag: one byte, z null, f false, t true, n number, s string canon of a
- * string: its text, unescaped, UTF-8 canon of a number: "0", else ["-"] digits "e" exponent, for
- * 0.digits * 10^exponent, where digits neither begin nor end with 0 and the exponent is clamped to
- * +-9 * 10^17 result: the two halves of h, xored
+ *   h = 0
+ *   for each part: h = hash_bytes(tag, h)
+ *                  for strings and numbers: h = hash_bytes(canon, h)
+ *   result: the two halves of h, xored
+ *
+ *   tag: one byte, z null, f false, t true, n number, s string
+ *   canon of a string: its text, unescaped, UTF-8
+ *   canon of a number: "0", else ["-"] digits "e" exponent, for 0.digits * 10^exponent, where
+ *     digits neither begin nor end with 0 and the exponent is clamped to +-9 * 10^17
  *
  * No double is involved: integers of any size stay exact. Pure, any thread.
  */

@@ -367,15 +367,15 @@ static const struct sc_shape *read_ref(struct shape_reader *rd, const struct jt_
 }
 
 /* `not` takes types away when it is about nothing but types. */
-static const struct sc_shape *read_not(struct shape_reader *rd, const struct jt_node * not,
+static const struct sc_shape *read_not(struct shape_reader *rd, const struct jt_node *denied,
                                        const struct sc_shape *s)
 {
-    const struct jt_node *type = jt_get(not, "type"), *value = jt_get(not, "const");
+    const struct jt_node *type = jt_get(denied, "type"), *value = jt_get(denied, "const");
     unsigned types = 0;
 
-    if (not ->kind == SC_JSON_TRUE || (not ->kind == SC_JSON_OBJECT && not ->n == 0))
+    if (denied->kind == SC_JSON_TRUE || (denied->kind == SC_JSON_OBJECT && denied->n == 0))
         return &SC_NEVER;
-    if (not ->kind != SC_JSON_OBJECT || not ->n != 1)
+    if (denied->kind != SC_JSON_OBJECT || denied->n != 1)
         return s;
     if (type != NULL)
         types = read_type(rd, type);

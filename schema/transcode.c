@@ -12,9 +12,8 @@
 #include "schema/tc_int.h"
 
 #define DOC_MAX ((size_t)1 << 30)
-#define KEEP_BYTES                                                                                 \
-    ((size_t)16 << 20) /* a buffer larger than this does not outlive its document                  \
-                        */
+/* A buffer larger than this does not outlive its document. */
+#define KEEP_BYTES ((size_t)16 << 20)
 
 struct sc_scratch {
     struct tc t;
