@@ -15,6 +15,10 @@
 #include "gateway/metrics.h"
 #include "gateway/request.h"
 
+/* Timers count by the coarse clock, a tick of the kernel (10 ms at most) behind, and times are cut
+ * to whole milliseconds: without it a refusal would be answered before its delay. */
+#define LATE_MS 11
+
 struct login *login_new(struct request *rq, struct gw_auth *a)
 {
     struct login *l = mem_zalloc(sizeof *l);
@@ -241,8 +245,7 @@ int login_start(struct login *l)
 void login_fail(struct login *l)
 {
     int64_t passed = clock_mono_ms(l->auth->clock) - l->rq->received_ms;
-    /* one more: both times are cut to whole milliseconds */
-    int64_t due = l->auth->opts->failure_ms > 0 ? l->auth->opts->failure_ms - passed + 1 : 0;
+    int64_t due = l->auth->opts->failure_ms > 0 ? l->auth->opts->failure_ms - passed + LATE_MS : 0;
 
     park(l);
     l->where = LOGIN_DELAYED;

@@ -10,6 +10,10 @@
 #include "gateway/auth_int.h"
 #include "gateway/metrics.h"
 
+/* Timers count by the coarse clock, a tick of the kernel (10 ms at most) behind, and times are cut
+ * to whole milliseconds: without it a refusal would be answered before its delay. */
+#define LATE_MS 11
+
 #define BASIC_MAX 16384
 
 struct registry_logins {
@@ -138,9 +142,8 @@ static void on_checked(struct task *t)
     log_peer(LOG_WARN, "registry.login_failed", LF_STR("peer", peer),
              LF_STR("reason", a->malformed ? "malformed" : "unknown task or wrong token"));
     a->where = ATTEMPT_DELAYED;
-    /* one more: both times are cut to whole milliseconds */
     bool at_once = l->draining || l->opts.failure_ms <= 0;
-    int64_t due = at_once ? 0 : l->opts.failure_ms - (now_ms(l) - a->since_ms) + 1;
+    int64_t due = at_once ? 0 : l->opts.failure_ms - (now_ms(l) - a->since_ms) + LATE_MS;
     if (due <= 0 || set_timer(a, due) < 0)
         over(a, E_DENIED);
 }
