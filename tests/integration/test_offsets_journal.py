@@ -293,6 +293,7 @@ def log_start_of(j, end):
     return max([o + 1 for _, o, _, _ in j.docs if o < end], default=0)
 
 
+@pytest.mark.local_store    # with brokers the log starts at the first available byte
 def test_the_log_starts_at_the_end_of_the_last_removed_document(srv, topic, until):
     j, ends = fragments_journal(srv, topic, until)
     rnd = random.Random(2)
