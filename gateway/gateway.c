@@ -4,7 +4,8 @@
  *
  * Stopping: gateway_stop writes to an eventfd (all that a signal handler may do). The loop then
  * closes the listeners, tells the workers to answer what is in flight, and leaves when all of them
- * and the admin listener are idle, or after drain_ms.
+ * and the admin listener are idle, or after drain_ms: then the store is told to wait for nobody any
+ * more, what it gave up is answered, and a second later the loop ends in any case.
  */
 #include "gateway/gateway.h"
 
@@ -35,6 +36,7 @@
 
 #define TICK_MS       1000
 #define DRAIN_TICK_MS 20
+#define HURRIED_MS    1000 /* for the answers of what the store gave up at the drain's end */
 
 enum gateway_state {
     GW_STARTING, /* the first view is not there yet: connections wait in the kernel */
@@ -78,6 +80,7 @@ struct gateway {
     struct admin_http *admin;
     struct registry_http *registry; /* NULL: none */
     bool clean;                     /* the drain ended by itself */
+    bool hurried;                   /* the store waits for nobody any more */
     size_t max_connections;         /* of Kafka clients, as far as descriptors allow */
 };
 
@@ -207,8 +210,19 @@ static void check_drained(struct gateway *gw)
     bool idle = gw->drained_n == gw->workers_started && admin_http_busy(gw->admin) == 0 &&
                 registry_http_busy(gw->registry) == 0;
 
-    if (!idle && clock_mono_ms(gw->shared.clock) < gw->drain_until_ms)
+    int64_t now = clock_mono_ms(gw->shared.clock);
+
+    if (!idle && now < gw->drain_until_ms)
         return;
+    if (!idle && !gw->hurried && gw->shared.store->ops->hurry != NULL) {
+        /* What waits for brokers is answered as it stands, and its answers may leave. */
+        gw->hurried = true;
+        gw->drain_until_ms = now + HURRIED_MS;
+        log_event(LOG_WARN, "gateway.drain_hurried",
+                  LF_UINT("admin_requests", admin_http_busy(gw->admin)));
+        gw->shared.store->ops->hurry(gw->shared.store);
+        return;
+    }
     gw->clean = idle;
     if (!idle)
         log_event(LOG_WARN, "gateway.drain_cut",

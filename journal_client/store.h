@@ -369,6 +369,10 @@ struct jc_store_ops {
     int (*kv_set)(struct jc_store *s, const struct jc_kv *kv, size_t n, struct executor *ex,
                   jc_done_fn *done, void *arg);
     void (*cancel)(struct jc_op *op);
+    /* A stop waits no longer: appends and applies that are under way or queued end soon with
+     * E_CLOSED (in_doubt, where something was sent), and so do later ones. Any thread. NULL: none
+     * of them waits for anybody else. */
+    void (*hurry)(struct jc_store *s);
     /* Finishes queued commits, ends all operations, joins its threads. Executors must still accept
      * posts. */
     void (*close)(struct jc_store *s);

@@ -149,10 +149,10 @@ static void on_unless(void *arg, int err, struct span value)
     struct gz_txn *t = arg;
 
     (void)value;
-    if (err == E_NOTFOUND)
+    if (err == E_NOTFOUND && !t->s->hurried)
         gz_txn_step(t);
     else
-        gz_txn_finish(t, err < 0 ? err : E_EXISTS);
+        gz_txn_finish(t, err == 0 ? E_EXISTS : err == E_NOTFOUND ? E_CLOSED : err);
 }
 
 /* --- which ones --- */
@@ -249,19 +249,21 @@ bool gz_append_idle(const struct gz_store *s)
 
 static void end_running(struct gz_store *s, struct gz_txn *t, int err)
 {
-    if (t->call == NULL && t->range.busy) { /* its end comes through the range's */
+    bool reads = t->call == NULL && t->range.busy;
+
+    if (!reads && t->call == NULL && (t->timer == NULL || !evtimer_pending(t->timer, NULL)))
+        return;                              /* the key-value store is about to answer */
+    TAILQ_REMOVE(&s->txns_running, t, link); /* once answered it may be gone already */
+    s->txns_running_n--;
+    if (reads) { /* its end comes through the range's */
         t->ended = true;
         t->err = err;
         gz_range_cancel(&t->range);
-    } else if (t->call != NULL || (t->timer != NULL && evtimer_pending(t->timer, NULL))) {
-        if (t->call != NULL)
-            gz_call_cancel(t->call);
-        gz_txn_answer(t, err);
-    } else {
-        return; /* the key-value store is about to answer */
+        return;
     }
-    TAILQ_REMOVE(&s->txns_running, t, link);
-    s->txns_running_n--;
+    if (t->call != NULL)
+        gz_call_cancel(t->call);
+    gz_txn_answer(t, err);
 }
 
 void gz_append_end(struct gz_store *s, int err)
@@ -283,12 +285,36 @@ static void run_home(struct task *task)
     struct gz_txn *t = (struct gz_txn *)(void *)((char *)task - offsetof(struct gz_txn, task));
     struct gz_store *s = t->s;
 
-    if (s->stopping) {
+    if (s->stopping || s->hurried) {
         gz_txn_answer(t, E_CLOSED);
         return;
     }
     TAILQ_INSERT_TAIL(&s->txns, t, link);
     gz_append_next(s);
+}
+
+static void run_hurry(struct task *task)
+{
+    struct gz_store *s =
+        (struct gz_store *)(void *)((char *)task - offsetof(struct gz_store, hurry));
+
+    s->hurried = true;
+    if (s->stopping)
+        return; /* they ended with it */
+    gz_append_end(s, E_CLOSED);
+    gz_apply_end(s, E_CLOSED);
+}
+
+void gz_hurry(struct jc_store *store)
+{
+    struct gz_store *s = gz_store_of(store);
+
+    pthread_mutex_lock(&s->hub.lock);
+    if (!s->hub.closing && !s->hurry_asked) {
+        s->hurry_asked = true;
+        gz_later(s, &s->hurry, run_hurry);
+    }
+    pthread_mutex_unlock(&s->hub.lock);
 }
 
 int gz_append(struct jc_store *store, struct jc_txn *txn, struct executor *ex, jc_txn_fn *done,

@@ -276,7 +276,7 @@ static void run_home(struct task *t)
     struct gz_apply *a = (struct gz_apply *)t;
 
     TAILQ_INSERT_TAIL(&a->s->applies, a, link);
-    if (a->s->stopping)
+    if (a->s->stopping || a->s->hurried)
         finish(a, E_CLOSED);
     else if (a->err < 0)
         finish(a, a->err);

@@ -464,6 +464,7 @@ struct gz_txn;
 TAILQ_HEAD(gz_txn_queue, gz_txn);
 int gz_append(struct jc_store *s, struct jc_txn *txn, struct executor *ex, jc_txn_fn *done,
               void *arg);
+void gz_hurry(struct jc_store *s);
 /* Home: the running and the queued transactions end with err. */
 void gz_append_end(struct gz_store *s, int err);
 /* Home: true when nothing is queued or under way. */
@@ -533,6 +534,9 @@ struct gz_store {
     size_t spools_n;
     size_t kv_busy; /* writes of floors under way */
     bool stopping;
+    bool hurry_asked; /* lock: store */
+    bool hurried;     /* home: writes are refused */
+    struct task hurry;
     struct event *stop_timer;
     bool stop_asked;
     int64_t stop_since_ms;

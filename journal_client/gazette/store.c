@@ -358,6 +358,7 @@ static const struct jc_store_ops gz_ops = {.name = "gazette",
                                            .kv_scan = gz_kv_scan,
                                            .kv_set = gz_kv_set,
                                            .cancel = jc_op_cancel,
+                                           .hurry = gz_hurry,
                                            .close = gz_close};
 
 /* Under the lock, at home. */
