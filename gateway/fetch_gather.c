@@ -46,8 +46,11 @@ void fetch_gather_reset(struct fetch *f)
         gw_cache_cancel(f->cache_wait);
     if (f->seek_op != NULL)
         shared(f)->store->ops->cancel(f->seek_op);
+    if (f->asked != NULL)
+        fresh_heads_cancel(&f->fresh);
     f->cache_wait = NULL;
     f->seek_op = NULL;
+    f->asked = NULL;
     gw_blockbatches_unref(f->cur.entry);
     f->cur.entry = NULL;
     f->cur.begun = false;
@@ -383,6 +386,36 @@ static int gather_part(struct fetch *f, struct fetch_part *p)
 
 /* --- a pass --- */
 
+static void on_fresh(struct fresh_heads *fh)
+{
+    struct fetch *f = (struct fetch *)(void *)((char *)fh - offsetof(struct fetch, fresh));
+    struct fetch_worker *fw = f->fw;
+
+    f->asking = false;
+    if (f->asks) /* within the start */
+        return;
+    gather_run(f);
+    fetch_run_queue(fw);
+}
+
+/* An offset above the head is no error before the store was asked: another gateway may have served
+ * what lies there, and who is told "out of range" loses its place (O8). True: parked. */
+static bool ask_head(struct fetch *f, struct fetch_part *p)
+{
+    if (p->part == NULL || p->part->empty || f->asked == p || !fresh_heads_lag(f->fw->w))
+        return false;
+    look_ends(f, p);
+    if (p->ends.settling || p->want.offset <= p->ends.hwm || p->want.offset <= p->ends.write_head)
+        return false;
+    f->asked = p;
+    fresh_heads_init(&f->fresh, f->fw->w, &f->fresh_slot, 1, on_fresh);
+    fresh_heads_add(&f->fresh, p->part);
+    f->asking = f->asks = true;
+    fresh_heads_start(&f->fresh);
+    f->asks = false;
+    return f->asking;
+}
+
 /* True when p has something to collect. */
 static bool begin_part(struct fetch *f, struct fetch_part *p)
 {
@@ -443,6 +476,8 @@ static void gather_run(struct fetch *f)
     for (; f->order_at < f->order_n; f->order_at++) {
         struct fetch_part *p = f->order[f->order_at];
 
+        if (!f->cur.begun && ask_head(f, p))
+            return;
         if (!f->cur.begun && !begin_part(f, p))
             continue;
         int rc = gather_part(f, p);

@@ -20,6 +20,7 @@
 #include <sys/queue.h>
 
 #include "gateway/cache.h"
+#include "gateway/fresh_heads.h"
 #include "gateway/request.h"
 #include "gateway/topics.h"
 
@@ -169,8 +170,13 @@ struct fetch {
         int64_t need_to;
     } cur;
     struct session_move *move;        /* FETCH_ASKING only */
-    struct gw_cache_wait *cache_wait; /* at most one of these two */
+    struct gw_cache_wait *cache_wait; /* at most one of these two, or of `asking` */
     struct jc_op *seek_op;
+    struct fetch_part *asked; /* of this pass: the store was asked for its heads; NULL: of none */
+    struct fresh_heads fresh;
+    struct fresh_slot fresh_slot;
+    bool asking;                 /* its answer is awaited */
+    bool asks;                   /* inside the start of that */
     LIST_ENTRY(fetch) wait_link; /* among the deadlines, while timed */
     bool timed;
     bool due; /* its time is up */

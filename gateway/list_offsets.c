@@ -4,6 +4,7 @@
  * few look-ups running at a time. Runs on the worker's thread.
  */
 #include "gateway/fetch_int.h"
+#include "gateway/fresh_heads.h"
 #include "gateway/metrics.h"
 #include "gateway/time_look.h"
 #include "gateway/topics.h"
@@ -15,8 +16,7 @@
 #define LATEST_TIERED    (-5)
 #define EARLIEST_PENDING (-6)
 
-#define RUNNING_MAX 8   /* look-ups by time of one request at a time */
-#define FRESH_MAX   256 /* questions to the store */
+#define RUNNING_MAX 8 /* look-ups by time of one request at a time */
 
 typedef struct kp_list_offsets_resp_topics_partitions answer; /* its generated name fills a line */
 
@@ -27,7 +27,6 @@ struct lookup {
     const struct gw_topic *t; /* of the lister's view, as is part */
     struct gw_part *part;
     int64_t timestamp;
-    struct jc_op *fresh; /* the store is asked; NULL: it is not */
     answer *out;
 };
 
@@ -40,9 +39,9 @@ struct lister {
     int8_t isolation;
     struct lookup *lookups;
     size_t n;
-    size_t asked; /* the store was asked about so many of them */
-    size_t fresh; /* ... and has answered so many */
-    size_t next;  /* to be looked up */
+    struct fresh_heads fresh; /* the store is asked about all of them first */
+    bool known;               /* ... and has answered */
+    size_t next;              /* to be looked up */
     size_t running;
     bool pumping;
 };
@@ -103,14 +102,9 @@ static void cancel(struct request *rq)
 {
     struct lister *ls = rq->park;
 
-    for (size_t i = 0; i < ls->n; i++) {
-        struct lookup *l = &ls->lookups[i];
-        if (l->fresh != NULL)
-            rq->w->shared->store->ops->cancel(l->fresh);
-        l->fresh = NULL;
-        if (i < ls->next && l->look.part != NULL)
-            time_look_cancel(&l->look);
-    }
+    fresh_heads_cancel(&ls->fresh);
+    for (size_t i = 0; i < ls->next; i++)
+        time_look_cancel(&ls->lookups[i].look);
     lister_release(ls);
 }
 
@@ -182,46 +176,12 @@ static bool needs_search(struct lookup *l)
     return true;
 }
 
-/* --- what the store knows by now --- */
-
-static void fresh_end(struct lookup *l)
-{
-    l->ls->fresh++;
-    pump(l->ls);
-}
-
-/* What it could not find out is answered by what is known: old ends, or, when it is not sure of
- * them, that they are not available. */
-static void on_fresh(void *arg, int err, const struct jc_heads *heads)
-{
-    struct lookup *l = arg;
-
-    (void)err;
-    l->fresh = NULL;
-    if (heads != NULL)
-        gw_part_update(l->part, heads);
-    fresh_end(l);
-}
-
-static void ask_store(struct lookup *l)
-{
-    struct worker *w = l->ls->rq->w;
-    struct jc_store *store = w->shared->store;
-
-    if (store->ops->fresh == NULL || l->part->empty || !asks_for_ends(l->timestamp) ||
-        store->ops->fresh(store, l->part->journal, &w->mb.ex, on_fresh, l, &l->fresh) < 0)
-        fresh_end(l);
-}
-
-/* The store is asked about all of them; then those that are searched are, in turn. */
 static void pump(struct lister *ls)
 {
-    if (ls->pumping) /* something that ended within its start */
+    if (ls->pumping || !ls->known) /* something that ended within its start */
         return;
     ls->pumping = true;
-    while (ls->asked < ls->n && ls->asked - ls->fresh < FRESH_MAX)
-        ask_store(&ls->lookups[ls->asked++]);
-    while (ls->fresh == ls->n && ls->next < ls->n && ls->running < RUNNING_MAX) {
+    while (ls->next < ls->n && ls->running < RUNNING_MAX) {
         struct lookup *l = &ls->lookups[ls->next++];
         if (!needs_search(l))
             continue;
@@ -229,13 +189,22 @@ static void pump(struct lister *ls)
         time_look_start(&l->look);
     }
     ls->pumping = false;
-    if (ls->fresh == ls->n && ls->next == ls->n && ls->running == 0) {
+    if (ls->next == ls->n && ls->running == 0) {
         struct request *rq = ls->rq;
         struct kp_list_offsets_resp *resp = ls->resp;
 
         lister_release(ls);
         request_reply(rq, resp);
     }
+}
+
+/* What the store knows by now is known here. */
+static void on_fresh(struct fresh_heads *fh)
+{
+    struct lister *ls = (struct lister *)(void *)((char *)fh - offsetof(struct lister, fresh));
+
+    ls->known = true;
+    pump(ls);
 }
 
 /* --- the request --- */
@@ -277,8 +246,11 @@ static int fill(struct lister *ls, const struct kp_list_offsets_req *req)
         n += (size_t)req->topics[i].partitions_n;
     ls->lookups = arena_array(a, n, sizeof *ls->lookups);
     resp->topics = kp_array(&kp_list_offsets_resp_topics_desc, a, (size_t)req->topics_n);
-    if (ls->lookups == NULL || resp->topics == NULL)
+    bool lag = fresh_heads_lag(ls->rq->w);
+    struct fresh_slot *slots = arena_array(a, lag ? n : 0, sizeof *slots);
+    if (ls->lookups == NULL || resp->topics == NULL || slots == NULL)
         return E_NOMEM;
+    fresh_heads_init(&ls->fresh, ls->rq->w, slots, lag ? n : 0, on_fresh);
     resp->topics_n = req->topics_n;
     for (int32_t i = 0; i < req->topics_n; i++) {
         const struct kp_list_offsets_req_topics *in = &req->topics[i];
@@ -290,9 +262,14 @@ static int fill(struct lister *ls, const struct kp_list_offsets_req *req)
         if (out->partitions == NULL)
             return E_NOMEM;
         out->partitions_n = in->partitions_n;
-        for (int32_t j = 0; j < in->partitions_n; j++)
-            ls->n +=
-                admit(ls, in->name, &in->partitions[j], &out->partitions[j], &ls->lookups[ls->n]);
+        for (int32_t j = 0; j < in->partitions_n; j++) {
+            struct lookup *l = &ls->lookups[ls->n];
+            if (!admit(ls, in->name, &in->partitions[j], &out->partitions[j], l))
+                continue;
+            ls->n++;
+            if (lag && asks_for_ends(l->timestamp))
+                fresh_heads_add(&ls->fresh, l->part);
+        }
     }
     return 0;
 }
@@ -313,6 +290,6 @@ int handle_list_offsets(struct request *rq)
         return E_NOMEM;
     }
     rq->cancel = cancel;
-    pump(ls);
+    fresh_heads_start(&ls->fresh);
     return 0;
 }
