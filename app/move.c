@@ -8,7 +8,10 @@
  * published to one of two copies is missing in the other.
  */
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "app/move.h"
 #include "app/serve_options.h"
@@ -79,9 +82,46 @@ static int run(const struct cli_command *cmd, struct move *m, const struct confi
         cli_error(cmd, "nothing was moved: %s", m->why[0] != '\0' ? m->why : err_text(err));
         return err;
     }
-    (void)printf("moved to %s\nserve it with: --data-dir %s --store %s\n", settings->store,
-                 settings->data_dir, settings->store);
+    /* Without the store, journals that come later would be kept by the brokers alone. */
+    (void)printf("moved to %s\nserve it with: --data-dir %s --store %s --fragment-store %s",
+                 settings->store, settings->data_dir, settings->store, settings->fragment_store);
+    if (settings->fragment_root[0] != '\0')
+        (void)printf(" --fragment-root %s", settings->fragment_root);
+    (void)printf("\n");
     return 0;
+}
+
+/* A gateway that serves the folder through the cluster holds DIR/state, not DIR: taking the mark
+ * away under it would let a second one begin beside it, over the same groups. */
+static int cluster_stopped(struct move *m, const struct jc_local_opts *local)
+{
+    struct jc_local_opts o = *local;
+    struct jc_store *state = NULL;
+    struct stat st;
+    char dir[PATH_MAX];
+
+    if (snprintf(dir, sizeof dir, "%s/state", local->dir) >= (int)sizeof dir)
+        return E_LIMIT;
+    if (stat(dir, &st) < 0)
+        return 0; /* no gateway of a cluster ever ran here */
+    o.dir = dir;
+    int err = jc_local_open(&o, &state, m->why, sizeof m->why);
+    if (err == 0)
+        state->ops->close(state);
+    return err;
+}
+
+static int undo(const struct cli_command *cmd, struct move *m, const struct config *settings,
+                const struct jc_local_opts *o)
+{
+    int err = cluster_stopped(m, o);
+
+    if (err < 0)
+        cli_error(cmd, "a gateway of the cluster has %s/state: %s", settings->data_dir,
+                  m->why[0] != '\0' ? m->why : err_text(err));
+    else if ((err = mark(m, "", false)) < 0)
+        cli_error(cmd, "%s", err_text(err));
+    return err;
 }
 
 static int do_step(const struct cli_command *cmd, enum move_step step, struct move *m,
@@ -96,16 +136,14 @@ static int do_step(const struct cli_command *cmd, enum move_step step, struct mo
                   m->why[0] != '\0' ? m->why : err_text(err));
         return err;
     }
-    if (step == MOVE_UNDO) {
-        err = mark(m, "", false);
-    } else {
-        if (step != MOVE_PLAN)
-            err = flush(m);
-        if (err == 0 && (err = move_look(m)) == 0)
-            print_plan(m);
-        if (err == 0 && step == MOVE_RUN)
-            return run(cmd, m, settings, config);
-    }
+    if (step == MOVE_UNDO)
+        return undo(cmd, m, settings, &o);
+    if (step != MOVE_PLAN)
+        err = flush(m);
+    if (err == 0 && (err = move_look(m)) == 0)
+        print_plan(m);
+    if (err == 0 && step == MOVE_RUN)
+        return run(cmd, m, settings, config);
     if (err < 0)
         cli_error(cmd, "%s", err_text(err));
     return err;

@@ -11,15 +11,20 @@
 #include "base/mem.h"
 #include "schema/json_reader.h"
 
+static void free_name(const struct topic_pair *p)
+{
+    union {
+        const char *in;
+        char *out;
+    } u = {.in = p->name};
+    mem_free(u.out);
+}
+
 void topic_state_fini(struct topic_state *s)
 {
-    for (size_t i = 0; i < s->pairs_n; i++) {
-        union {
-            const char *in;
-            char *out;
-        } u = {.in = s->pairs[i].name};
-        mem_free(u.out);
-    }
+    for (size_t i = 0; i < s->pairs_n; i++)
+        free_name(&s->pairs[i]);
+    free_name(&s->first);
     mem_free(s->pairs);
     *s = (struct topic_state){0};
 }
@@ -37,6 +42,18 @@ static int copy_pairs(const struct topic_pair *list, size_t n, struct topic_stat
         out->pairs_n = i + 1;
     }
     return 0;
+}
+
+/* The first of what was served before, else of `from`. */
+static int copy_first(const struct topic_state *s, const struct topic_pair *from, size_t n,
+                      struct topic_state *out)
+{
+    const struct topic_pair *first = s->first.name != NULL ? &s->first : n > 0 ? &from[0] : NULL;
+
+    if (first == NULL)
+        return 0;
+    out->first.create_revision = first->create_revision;
+    return (out->first.name = mem_strdup(first->name)) == NULL ? E_NOMEM : 0;
 }
 
 static bool is_prefix(const struct topic_state *s, const struct topic_pair *list, size_t n)
@@ -62,6 +79,8 @@ int topic_state_next(const struct topic_state *s, const struct topic_pair *list,
     if (s->known && !prefix && next->generation < INT32_MAX - 1)
         next->generation++;
     int err = copy_pairs(list, n, next);
+    if (err == 0)
+        err = copy_first(s, list, n, next);
     if (err < 0)
         topic_state_fini(next);
     return err;
@@ -73,9 +92,25 @@ int topic_state_with_backfill(const struct topic_state *s, int32_t backfill,
     *next =
         (struct topic_state){.known = s->known, .generation = s->generation, .backfill = backfill};
     int err = copy_pairs(s->pairs, s->pairs_n, next);
+    if (err == 0)
+        err = copy_first(s, s->pairs, s->pairs_n, next);
     if (err < 0)
         topic_state_fini(next);
     return err;
+}
+
+static int parse_pair(const json_t *pair, struct topic_pair *out)
+{
+    const char *name = json_string_value(json_array_get(pair, 0));
+    const json_t *revision = json_array_get(pair, 1);
+
+    if (name == NULL || !json_is_integer(revision))
+        return E_CORRUPT;
+    if ((out->name = mem_strdup(name)) == NULL)
+        return E_NOMEM;
+    out->create_revision = json_integer_value(revision);
+    out->life = json_integer_value(json_array_get(pair, 2)); /* 0 when absent */
+    return 0;
 }
 
 static int parse_pairs(const json_t *list, struct topic_state *out)
@@ -86,15 +121,9 @@ static int parse_pairs(const json_t *list, struct topic_state *out)
     if (out->pairs == NULL)
         return E_NOMEM;
     for (size_t i = 0; i < n; i++) {
-        const json_t *pair = json_array_get(list, i);
-        const char *name = json_string_value(json_array_get(pair, 0));
-        const json_t *revision = json_array_get(pair, 1);
-        if (name == NULL || !json_is_integer(revision))
-            return E_CORRUPT;
-        if ((out->pairs[i].name = mem_strdup(name)) == NULL)
-            return E_NOMEM;
-        out->pairs[i].create_revision = json_integer_value(revision);
-        out->pairs[i].life = json_integer_value(json_array_get(pair, 2)); /* 0 when absent */
+        int err = parse_pair(json_array_get(list, i), &out->pairs[i]);
+        if (err < 0)
+            return err;
         out->pairs_n = i + 1;
     }
     return 0;
@@ -117,7 +146,10 @@ int topic_state_parse(struct span json, struct topic_state *out)
     out->backfill = (int32_t)b;
     out->known = true;
     out->generation = (int32_t)g;
-    err = parse_pairs(list, out);
+    const json_t *first = json_object_get(root, "first");
+    if ((err = parse_pairs(list, out)) == 0)
+        err = first != NULL ? parse_pair(first, &out->first)
+                            : copy_first(out, out->pairs, out->pairs_n, out);
 out:
     json_decref(root);
     if (err < 0)
@@ -125,16 +157,29 @@ out:
     return err;
 }
 
+static void write_pair(const struct topic_pair *p, struct writer *out)
+{
+    wr_str(out, "[");
+    sc_json_quote(span_str(p->name), out);
+    wr_printf(out, ",%lld", (long long)p->create_revision);
+    if (p->life != 0)
+        wr_printf(out, ",%lld", (long long)p->life);
+    wr_str(out, "]");
+}
+
 void topic_state_write(const struct topic_state *s, struct writer *out)
 {
-    wr_printf(out, "{\"generation\":%d,\"backfill\":%d,\"journals\":[", s->generation, s->backfill);
+    wr_printf(out, "{\"generation\":%d,\"backfill\":%d", s->generation, s->backfill);
+    if (s->first.name != NULL &&
+        (s->pairs_n == 0 || s->first.create_revision != s->pairs[0].create_revision ||
+         strcmp(s->first.name, s->pairs[0].name) != 0)) {
+        wr_str(out, ",\"first\":");
+        write_pair(&s->first, out);
+    }
+    wr_str(out, ",\"journals\":[");
     for (size_t i = 0; i < s->pairs_n; i++) {
-        wr_str(out, i == 0 ? "[" : ",[");
-        sc_json_quote(span_str(s->pairs[i].name), out);
-        wr_printf(out, ",%lld", (long long)s->pairs[i].create_revision);
-        if (s->pairs[i].life != 0)
-            wr_printf(out, ",%lld", (long long)s->pairs[i].life);
-        wr_str(out, "]");
+        wr_str(out, i == 0 ? "" : ",");
+        write_pair(&s->pairs[i], out);
     }
     wr_str(out, "]}");
 }

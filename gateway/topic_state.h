@@ -1,6 +1,6 @@
 /*
  * What must be remembered of a topic between two listings and over restarts: the journal list last
- * served and its generation (O11, O13). Pure.
+ * served, its generation, and what its id was made of (O11-O13). Pure.
  */
 #pragma once
 
@@ -24,6 +24,8 @@ struct topic_state {
     int32_t backfill;         /* the highest counter that a catalog's binding ever had */
     struct topic_pair *pairs; /* names are owned */
     size_t pairs_n;
+    struct topic_pair first; /* partition 0 when it was first served: the topic's id is made of it
+                                (O12); name owned; NULL: there was none yet */
 };
 
 void topic_state_fini(struct topic_state *s);
@@ -34,7 +36,8 @@ MUST_USE int topic_state_next(const struct topic_state *s, const struct topic_pa
 /* A copy whose backfill counter is another. */
 MUST_USE int topic_state_with_backfill(const struct topic_state *s, int32_t backfill,
                                        struct topic_state *next);
-/* {"generation":2,"backfill":1,"journals":[["a/pivot=00",7],...]}; without backfill: 0. A
- * third number of a journal is its life, when that is not 0. */
+/* {"generation":2,"backfill":1,"first":["a/pivot=00",3],"journals":[["a/pivot=00",7],...]}; without
+ * backfill: 0; without first: that of the list. A third number of a journal is its life, when that
+ * is not 0. */
 MUST_USE int topic_state_parse(struct span json, struct topic_state *out);
 void topic_state_write(const struct topic_state *s, struct writer *out);

@@ -77,5 +77,5 @@ void view_build_free(struct view_build *vb);
 /* --- for tests --- */
 
 /* O12. Version 8 form; never one that Kafka reserves, never one whose text begins with '-'. */
-void view_topic_id(const char *task, const char *topic, int32_t epoch, const char *journal,
+void view_topic_id(const char *task, const char *topic, const char *journal,
                    int64_t create_revision, struct kp_uuid *out);

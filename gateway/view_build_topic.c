@@ -23,7 +23,7 @@ static void hash_field(EVP_MD_CTX *ctx, struct span s)
     EVP_DigestUpdate(ctx, s.p, s.n);
 }
 
-void view_topic_id(const char *task, const char *topic, int32_t epoch, const char *journal,
+void view_topic_id(const char *task, const char *topic, const char *journal,
                    int64_t create_revision, struct kp_uuid *out)
 {
     uint8_t digest[EVP_MAX_MD_SIZE] = {0};
@@ -34,8 +34,6 @@ void view_topic_id(const char *task, const char *topic, int32_t epoch, const cha
         EVP_DigestInit_ex(ctx, EVP_sha256(), NULL);
         hash_field(ctx, span_str(task));
         hash_field(ctx, span_str(topic));
-        be_store64(number, (uint64_t)epoch);
-        hash_field(ctx, span_of(number, sizeof number));
         hash_field(ctx, span_str(journal));
         be_store64(number, (uint64_t)create_revision);
         hash_field(ctx, span_of(number, sizeof number));
@@ -194,8 +192,8 @@ static int show(struct vb_topic *t, struct vb_slot *const *slots, size_t n, bool
     t->served.parts_n = parts_n;
     t->served.epoch = epoch;
     t->shown_n = n;
-    view_topic_id(t->task, t->name, epoch, n == 0 ? "" : slots[0]->journal->spec.name,
-                  n == 0 ? 0 : slots[0]->journal->create_revision, &t->served.id);
+    view_topic_id(t->task, t->name, t->state.first.name == NULL ? "" : t->state.first.name,
+                  t->state.first.create_revision, &t->served.id);
     t->shown = true;
     *changed = true;
     return 0;

@@ -22,6 +22,7 @@ extern const struct group_ops consumer_ops;
 struct consumer_topic_info {
     struct span name;
     struct kp_uuid id;
+    int32_t epoch;      /* another one: what was given out is revoked and given out anew */
     int32_t partitions; /* 0: not readable yet, as if it were not there */
 };
 struct consumer_topics {

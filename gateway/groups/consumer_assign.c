@@ -219,7 +219,7 @@ void consumer_release_revoked(struct consumer *c, const struct consumer_member *
             struct consumer_part *p = &c->topics[t]->parts[i];
             if (p->owner == m && p->revoking) {
                 p->owner = NULL;
-                p->revoking = false;
+                p->revoking = p->again = false;
             }
         }
     }
@@ -233,7 +233,7 @@ static size_t revoke(struct consumer *c, const struct consumer_member *m)
     for (size_t t = 0; t < c->topics_n; t++) {
         for (int32_t i = 0; i < c->topics[t]->parts_n; i++) {
             struct consumer_part *p = &c->topics[t]->parts[i];
-            if (p->owner == m && p->target != m) {
+            if (p->owner == m && (p->target != m || p->again)) {
                 p->revoking = true;
                 n++;
             }

@@ -13,12 +13,14 @@ struct consumer_part {
     struct consumer_member *owner;  /* has been told that it may read it; NULL: nobody */
     struct consumer_member *target; /* of the present assignment; NULL: nobody */
     bool revoking;                  /* the owner has been told to give it up */
+    bool again; /* the topic's epoch rose: the owner must give it up, though it may get it back */
 };
 
 /* A topic that somebody subscribes to, or still owns a partition of. Replaced as a whole when it
  * gets more partitions. */
 struct consumer_topic {
     struct kp_uuid id;
+    int32_t epoch;      /* that it is given out under */
     int32_t partitions; /* to give out; 0: gone, or nobody subscribes any more */
     int32_t parts_n;    /* of parts */
     size_t name_n;

@@ -87,7 +87,7 @@ static void clear(struct consumer *c, const struct consumer_member *m, bool targ
             struct consumer_part *p = &c->topics[t]->parts[i];
             if (p->owner == m) {
                 p->owner = NULL;
-                p->revoking = false;
+                p->revoking = p->again = false;
             }
             if (target && p->target == m)
                 p->target = NULL;

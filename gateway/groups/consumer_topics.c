@@ -167,6 +167,7 @@ static bool same_live(const struct consumer *c, const struct table *t)
         return false;
     for (size_t i = 0; i < c->live_n; i++) {
         if (memcmp(&c->topics[i]->id, &t->wanted[i].id, sizeof t->wanted[i].id) != 0 ||
+            c->topics[i]->epoch != t->wanted[i].epoch ||
             c->topics[i]->partitions != t->wanted[i].partitions ||
             !span_eq(name_key(c->topics[i]), t->wanted[i].name))
             return false;
@@ -182,6 +183,7 @@ static struct consumer_topic *make_topic(const struct consumer_topic_info *info,
     if (t == NULL)
         return NULL;
     t->id = info->id;
+    t->epoch = info->epoch;
     t->parts_n = parts_n;
     t->name_n = info->name.n;
     t->name = (char *)t + sizeof *t + parts_bytes;
@@ -200,6 +202,8 @@ static int add_live(const struct consumer *c, struct table *t,
     if (old == NULL || old->parts_n < info->partitions) {
         if ((topic = make_topic(info, info->partitions)) == NULL)
             return E_NOMEM;
+        if (old != NULL)
+            topic->epoch = old->epoch;
         for (int32_t i = 0; old != NULL && i < old->parts_n; i++)
             topic->parts[i] = old->parts[i];
     }
@@ -275,6 +279,14 @@ static void keep_hits(struct consumer *c, bool new)
     }
 }
 
+/* What its owners know is about another life: each must begin anew. */
+static void take_epoch(struct consumer_topic *t, int32_t epoch)
+{
+    for (int32_t i = 0; t->epoch != epoch && i < t->parts_n; i++)
+        t->parts[i].again = t->parts[i].owner != NULL;
+    t->epoch = epoch;
+}
+
 /* Nothing fails here. The old table's keys lie in topics that may go: the tables go first. */
 static void replace(struct consumer *c, struct table *t)
 {
@@ -285,8 +297,11 @@ static void replace(struct consumer *c, struct table *t)
             mem_free(c->topics[i]);
     }
     mem_free(c->topics);
-    for (size_t i = 0; i < t->n; i++)
+    for (size_t i = 0; i < t->n; i++) {
         t->list[i]->partitions = i < t->live_n ? t->wanted[i].partitions : 0;
+        if (i < t->live_n)
+            take_epoch(t->list[i], t->wanted[i].epoch);
+    }
     c->topics = t->list;
     c->topics_n = t->n;
     c->live_n = t->live_n;

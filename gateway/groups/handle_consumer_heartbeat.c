@@ -29,7 +29,7 @@ struct task_topics {
 
 static struct consumer_topic_info info_of(const struct gw_topic *t)
 {
-    return (struct consumer_topic_info){span_str(t->name), t->id, (int32_t)t->parts_n};
+    return (struct consumer_topic_info){span_str(t->name), t->id, t->epoch, (int32_t)t->parts_n};
 }
 
 static struct consumer_topic_info topic_at(const struct consumer_topics *s, size_t i)

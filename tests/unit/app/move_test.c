@@ -60,7 +60,8 @@ static void revisions_become_those_of_the_cluster(void **state)
 {
     (void)state;
     expect("{\"generation\":3,\"backfill\":2,\"journals\":[[\"t/0\",7],[\"t/1\",8]]}",
-           "{\"generation\":3,\"backfill\":2,\"journals\":[[\"t/0\",100],[\"t/1\",101]]}");
+           "{\"generation\":3,\"backfill\":2,\"first\":[\"t/0\",7],"
+           "\"journals\":[[\"t/0\",100],[\"t/1\",101]]}");
     expect("{\"generation\":0,\"backfill\":0,\"journals\":[]}",
            "{\"generation\":0,\"backfill\":0,\"journals\":[]}");
 }

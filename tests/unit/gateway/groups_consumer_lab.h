@@ -21,6 +21,7 @@
 struct lab_topic {
     char name[16];
     struct kp_uuid id;
+    int32_t epoch;
     int32_t partitions;
 };
 
@@ -49,7 +50,7 @@ static struct consumer_topic_info lab_at(const struct consumer_topics *s, size_t
 {
     const struct lab *lab = (const struct lab *)(const void *)s;
     return (struct consumer_topic_info){span_str(lab->topics[i].name), lab->topics[i].id,
-                                        lab->topics[i].partitions};
+                                        lab->topics[i].epoch, lab->topics[i].partitions};
 }
 
 static bool lab_find(const struct consumer_topics *s, struct span name,
@@ -225,6 +226,6 @@ static inline void lab_topic_changed(struct lab *lab, int topic, bool raised)
 
     group_out_init(&out);
     if (raised)
-        lab->topics[topic].id.b[1]++;
+        lab->topics[topic].epoch++;
     lab->g.ops->topics_changed(&lab->g, &change, 1, lab->now, &out);
 }

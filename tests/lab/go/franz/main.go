@@ -80,8 +80,9 @@ func main() {
 	for {
 		c, cancel := context.WithTimeout(ctx, labdump.Idle())
 		fs := cl.PollFetches(c)
+		silent := c.Err() != nil // asked before cancel: a poll that brings an error alone is not silence
 		cancel()
-		if fs.NumRecords() == 0 && recs > 0 && c.Err() != nil {
+		if fs.NumRecords() == 0 && recs > 0 && silent {
 			break
 		}
 		if recs == 0 && time.Since(start) > 30*time.Second {
