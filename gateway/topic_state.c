@@ -44,11 +44,20 @@ static int copy_pairs(const struct topic_pair *list, size_t n, struct topic_stat
     return 0;
 }
 
-/* The first of what was served before, else of `from`. */
-static int copy_first(const struct topic_state *s, const struct topic_pair *from, size_t n,
+static bool same_journal(const struct topic_pair *a, const struct topic_pair *b)
+{
+    return a->create_revision == b->create_revision && strcmp(a->name, b->name) == 0;
+}
+
+/* What the id is made of stays as long as partition 0 is the same journal (its life apart: a
+ * journal that lost bytes is another epoch of the same topic). It may differ from partition 0 after
+ * a move. */
+static int copy_first(const struct topic_state *s, const struct topic_pair *list, size_t n,
                       struct topic_state *out)
 {
-    const struct topic_pair *first = s->first.name != NULL ? &s->first : n > 0 ? &from[0] : NULL;
+    bool kept = s->first.name != NULL &&
+                (n == 0 || (s->pairs_n > 0 && same_journal(&s->pairs[0], &list[0])));
+    const struct topic_pair *first = kept ? &s->first : n > 0 ? &list[0] : NULL;
 
     if (first == NULL)
         return 0;
@@ -61,8 +70,7 @@ static bool is_prefix(const struct topic_state *s, const struct topic_pair *list
     if (s->pairs_n > n)
         return false;
     for (size_t i = 0; i < s->pairs_n; i++) {
-        if (s->pairs[i].create_revision != list[i].create_revision ||
-            s->pairs[i].life != list[i].life || strcmp(s->pairs[i].name, list[i].name) != 0)
+        if (!same_journal(&s->pairs[i], &list[i]) || s->pairs[i].life != list[i].life)
             return false;
     }
     return true;

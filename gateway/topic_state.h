@@ -24,8 +24,9 @@ struct topic_state {
     int32_t backfill;         /* the highest counter that a catalog's binding ever had */
     struct topic_pair *pairs; /* names are owned */
     size_t pairs_n;
-    struct topic_pair first; /* partition 0 when it was first served: the topic's id is made of it
-                                (O12); name owned; NULL: there was none yet */
+    struct topic_pair first; /* what the topic's id is made of (O12): partition 0 when this journal
+                                was first served as such, under its name and revision of then (a
+                                move gives others); name owned; NULL: there was none yet */
 };
 
 void topic_state_fini(struct topic_state *s);
