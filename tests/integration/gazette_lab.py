@@ -179,6 +179,11 @@ class Cluster:
         assert not check or p.returncode == 0, 'gazctl %s: %s' % (' '.join(args), p.stderr[-600:].decode(errors='replace'))
         return p.stdout
 
+    def fragments(self, journal):
+        """[{begin, end, mod_time, ...}] as brokers list them; zeros are left out: mod_time is there when the store was listed."""
+        return sorted((json.loads(x)['spec'] for x in self.gazctl('journals', 'fragments', '-l', 'name=' + journal, '--format', 'json').splitlines()),
+                      key=lambda f: int(f['end']))
+
     def append(self, journal, content):
         """One append by the broker's HTTP gateway, wherever the head is; b'' or what the broker says against it."""
         rq = urllib.request.Request('http://127.0.0.1:%d/%s' % (self.port, journal), content, method='PUT')

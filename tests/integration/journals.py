@@ -9,7 +9,7 @@ import pytest
 from docs_util import Oracle
 from kafka_raw import Record
 from sluice import clock_ms
-from stand_in import broker_of
+from stand_in import STORE, broker_of
 
 CONTINUE, ACK, CONTROL, OUTSIDE = 1, 2, 4, 0
 EPOCH_100NS = 122192928000000000
@@ -30,14 +30,18 @@ def uuid_text(clock, flags, producer=b'\x01\x02\x03\x04\x05\x07'):
 class Journal:
     """One journal of a collection of its own, and the oracle of its visible documents."""
 
-    def __init__(self, srv, collection, labels=None, name=None, **spec):
+    def __init__(self, srv, collection, labels=None, name=None, closes=False, **spec):
+        """closes: its fragments will be closed and removed by the test."""
         self.srv, self.collection, self.name = srv, collection, name or collection + '/pivot=00'
         self.labels = {'estuary.dev/collection': collection, 'estuary.dev/key-begin': '00000000', 'estuary.dev/key-end': 'ffffffff', **(labels or {})}
         self.spec, self.pending, self.at = spec, [], 0
         self.docs = []    # (begin, offset, clock, value) of content
         self.now = clock_of(int(time.time() * 1000) - 3600 * 1000)
         self.producer = b'\x01\x02\x03\x04\x05\x07'
-        self.put()
+        broker = broker_of(srv.data_dir)
+        if closes and broker is not None:
+            broker.prepare(self.name)
+        self.put(there=closes and STORE == 'real')
 
     def url(self, tail='', **q):
         return '/v1/journals/%s%s%s' % (urllib.parse.quote(self.name, safe=''), tail, '?' + urllib.parse.urlencode(q) if q else '')
@@ -52,10 +56,14 @@ class Journal:
             broker.forget(self.name)    # the local store does so by itself
         return json.loads(out) if out.strip() else {}
 
-    def put(self, **labels):
+    def put(self, there=False, **labels):
+        """there: the brokers have it already, and the server will hear of it."""
         self.labels.update(labels)
         body = dict(self.spec, labels=self.labels)
-        got = self.srv.request('GET', self.url())
+        got, end = self.srv.request('GET', self.url()), time.monotonic() + 30
+        while there and got[0] == 404 and time.monotonic() < end:
+            time.sleep(0.02)
+            got = self.srv.request('GET', self.url())
         if got[0] == 200:
             body['expect_mod_revision'] = json.loads(got[1])['mod_revision']
         self.call('PUT', self.url(), json.dumps(body).encode())

@@ -85,6 +85,9 @@ class StandIn:
         return self.file.read(n)
 
     # --- what operators and object stores do to journals ----------------------------------------------------------
+    def prepare(self, journal):
+        """Of one that is not there yet, whose fragments will be closed and removed."""
+
     def close(self, journal):
         self.ask('close', journal)
 
@@ -108,8 +111,8 @@ class StandIn:
 
 
 class RealBroker:
-    """etcd and one broker, in the same terms. A broker closes no fragment because it is asked to, so tests that want it
-    are skipped; fragments are pruned where they lie."""
+    """etcd and one broker, in the same terms. A broker closes the open fragment of a journal that is suspended; fragments are
+    removed where they lie, and known when it has listed its store again."""
 
     def __init__(self, files):
         from gazette_lab import Cluster    # knows pytest, which the benches have not
@@ -120,11 +123,32 @@ class RealBroker:
     def flags(self):
         return ['--store', 'gazette://127.0.0.1:%d' % self.cluster.port, '--fragment-store', 'file:///', '--fragment-root', str(self.root)]
 
-    def close(self, journal):
-        import pytest
-        pytest.skip('a real broker closes no fragment when it is asked to')
+    def prepare(self, journal):
+        """Made with the shortest time between two listings: a broker asks for the next one when the one before was done."""
+        spec = {'name': journal, 'replication': 1, 'fragment': {'length': 64 << 20, 'compression_codec': 'NONE', 'stores': ['file:///'],
+                                                               'refresh_interval': '1s'}}
+        self.cluster.gazctl('journals', 'apply', stdin=json.dumps(spec).encode())
 
-    prune = close
+    def close(self, journal):
+        self._await(lambda: self.cluster.append(journal, b'') == b'', 'a primary of %s' % journal)
+        self.cluster.gazctl('journals', 'suspend', '-l', 'name=' + journal, '--force')
+        # Left so, the next append would resume it; it is to look as if nothing had been.
+        self._await(lambda: self.cluster.append(journal, b'') == b'', '%s resumed' % journal)
+        self._await(lambda: all(f.get('mod_time') for f in self.cluster.fragments(journal)), 'the fragments of %s stored and listed' % journal)
+
+    def prune(self, journal, n):
+        gone = self.cluster.fragments(journal)[:n]
+        for f in gone:
+            for path in (self.root / journal).glob('%016x-%016x-*' % (int(f.get('begin', 0)), int(f['end']))):
+                path.unlink()
+        begins = {f.get('begin') for f in gone}
+        self._await(lambda: not any(f.get('begin') in begins for f in self.cluster.fragments(journal)), '%d fragments of %s gone' % (n, journal))
+
+    def _await(self, f, what):
+        end = time.monotonic() + 30
+        while not f():
+            assert time.monotonic() < end, 'not within 30 s: %s' % what
+            time.sleep(0.05)
 
     def forget(self, journal):
         shutil.rmtree(self.root / journal, ignore_errors=True)

@@ -65,7 +65,7 @@ class Model:
 
     def __init__(self, srv, topic, rnd):
         self.srv, self.topic, self.rnd = srv, topic, rnd
-        self.j = Journal(srv, topic, fragment_bytes=rnd.choice([1 << 16, 1 << 18, 1 << 20, 64 << 20]))
+        self.j = Journal(srv, topic, closes=True, fragment_bytes=rnd.choice([1 << 16, 1 << 18, 1 << 20, 64 << 20]))
         self.removed, self.bound, self.holes, self.closed = 0, 0, [], []
         self.clocks = [self.j.now + rnd.randrange(1 << 30) for _ in range(4)]
 

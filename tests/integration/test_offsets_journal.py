@@ -276,7 +276,7 @@ def test_a_restart_serves_the_same_journal(make_server, topic, until):
 
 def fragments_journal(srv, topic, until, n=6):
     """n closed fragments of 20 documents and hidden ones behind; returns the ends of the fragments."""
-    j = Journal(srv, topic)
+    j = Journal(srv, topic, closes=True)
     ends = []
     for _ in range(n):
         for _ in range(20):

@@ -207,7 +207,7 @@ def test_a_stale_prefix_costs_no_reads(make_server, topic, figures):
     mib = size(10240, 192, 48)
     srv = make_server('--journal-admin', '--fragment-bytes', '16MiB', '--cache-bytes', '1MiB')
     b = clock_of(1_780_000_000_000)
-    plain, stale = Journal(srv, topic + '-plain'), Journal(srv, topic + '-stale')
+    plain, stale = Journal(srv, topic + '-plain', closes=True), Journal(srv, topic + '-stale', closes=True)
     chunk = 8 << 20
     for i in range(mib * (1 << 20) // chunk):
         for k in range(chunk // 65536):
