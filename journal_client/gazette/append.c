@@ -149,7 +149,7 @@ static void on_unless(void *arg, int err, struct span value)
     struct gz_txn *t = arg;
 
     (void)value;
-    if (err == E_NOTFOUND && !t->s->hurried)
+    if (err == E_NOTFOUND && !t->s->hurried && !t->s->stopping)
         gz_txn_step(t);
     else
         gz_txn_finish(t, err == 0 ? E_EXISTS : err == E_NOTFOUND ? E_CLOSED : err);

@@ -57,6 +57,12 @@ enum gz_verdict {
 enum gz_verdict gz_append_judge(const struct gz_append_seen *seen,
                                 const struct gz_append_about *about, int *fail);
 
+/* Offsets that an answer can mean: else there was none. */
+static inline bool gz_commit_sane(int64_t begin, int64_t end)
+{
+    return begin >= 0 && end >= begin && end <= INT64_MAX / 2;
+}
+
 /* Of a part in doubt, [begin, end), when the head is known. */
 enum gz_doubt { GZ_D_COMPARE, GZ_D_SEND_AGAIN, GZ_D_GONE };
 enum gz_doubt gz_append_doubt(int64_t head, int64_t begin, int64_t end);
@@ -83,10 +89,12 @@ struct gz_txn {
     bool resets;          /* the running call does */
     struct gz_claim seen; /* the claim that an answer named */
     unsigned attempt;
+    unsigned moves; /* times that the part was to go elsewhere */
     int64_t since_ms;
     struct event *timer;
     struct gz_call *call;
     int status;
+    char said[256]; /* what came with the error of the last call */
     int64_t commit_begin, commit_end, head;
     size_t sent;
     bool begun;            /* the first message is sent */

@@ -35,7 +35,9 @@ static enum gz_verdict of_status(const struct gz_append_seen *seen,
     switch (seen->status) {
     case GZ_OK:
         /* Of another length: none of ours, whatever it was. */
-        return seen->end - seen->begin == about->bytes ? GZ_V_LANDED : GZ_V_DOUBT;
+        return gz_commit_sane(seen->begin, seen->end) && seen->end - seen->begin == about->bytes
+                   ? GZ_V_LANDED
+                   : GZ_V_DOUBT;
     case GZ_WRONG_OFFSET:
         /* The earlier attempt may be what moved the head. */
         return about->unsure ? GZ_V_DOUBT : GZ_V_MOVED;

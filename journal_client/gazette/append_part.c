@@ -29,7 +29,8 @@ static void again(struct gz_txn *t, int err)
 {
     if (gz_mono_ms(t->s) - t->since_ms > WAIT_MS) {
         log_event(LOG_ERROR, "gazette.append_failed", LF_STR("journal", journal_of(t)->name),
-                  LF_STR("status", gz_status_text(t->status)), LF_ERR(err));
+                  LF_STR("status", gz_status_text(t->status)), LF_ERR(err),
+                  LF_STR("message", t->said));
         gz_txn_finish(t, err < 0 && err != E_AGAIN ? err : E_IO);
         return;
     }
@@ -53,20 +54,25 @@ static void landed(struct gz_txn *t, int64_t begin)
     j->append_head = p->end;
     gz_journal_take(j, p->begin, blob_span(p->bytes));
     t->doubt = t->unsure = t->reset = false;
-    t->attempt = 0;
+    t->attempt = t->moves = 0;
     t->since_ms = gz_mono_ms(t->s);
     t->at++;
     gz_txn_step(t);
 }
 
-/* The head is not where it was thought to be; what was sent can not land there any more. */
+/* The head is not where it was thought to be; what was sent can not land there any more. At once
+ * when another writer was first; where it goes on, a broker tells a head that its primary refuses.
+ */
 static void moved(struct gz_txn *t)
 {
     journal_of(t)->append_head = -1;
     t->doubt = t->unsure = t->reset = false;
     if (t->at == 0)
         t->prepared = false; /* nothing is written: prepare again, at the new offsets */
-    gz_txn_step(t);
+    if (t->moves++ == 0)
+        gz_txn_step(t);
+    else
+        again(t, E_AGAIN);
 }
 
 static bool seen_mine(const struct gz_txn *t)
@@ -88,6 +94,12 @@ static void mismatch(struct gz_txn *t)
         j->fenced = t->s->single_writer;
         j->claim = (struct gz_claim_of){.seen = t->seen.epoch};
     }
+}
+
+static void hear(struct gz_txn *t, const struct gz_end *end)
+{
+    _Static_assert(sizeof t->said == sizeof end->message, "copied whole");
+    memcpy(t->said, end->message, sizeof t->said);
 }
 
 /* --- the answer --- */
@@ -178,6 +190,7 @@ static void on_append_end(void *arg, const struct gz_end *end)
     int fail;
 
     t->call = NULL;
+    hear(t, end);
     if (t->resets) {
         on_reset_end(t, end);
         return;
@@ -400,6 +413,7 @@ static void on_head_end(void *arg, const struct gz_end *end)
     struct gz_journal *j = gz_of(t->txn->parts[t->asked].journal);
 
     t->call = NULL;
+    hear(t, end);
     if (t->status == GZ_SUSPENDED) { /* its spec says where it goes on; the append resumes it */
         t->head = j->suspend_offset;
         t->status = GZ_NOT_YET_AVAILABLE;

@@ -144,6 +144,36 @@ static void an_append_of_others_in_between_is_kept(void **state)
     bench_end(&b);
 }
 
+/* After a hand-off a replica may tell a head that the primary refuses, for as long as it likes. */
+static void a_head_that_is_refused_again_and_again_is_asked_for_ever_more_slowly(void **state)
+{
+    const struct stand_in_fault wrong = {
+        .kind = STAND_IN_STATUS, .method = STAND_IN_APPEND, .value = 11, .times = -1};
+    struct lab_done d = {0};
+    struct bench b = {0};
+
+    (void)state;
+    bench_start(&b);
+    assert_int_equal(bench_append(&b, 1), 0);
+    struct jc_append_part part = {.journal = b.j, .bytes = blob_copy(span_str("C9:refused\n"))};
+    struct jc_txn txn = {.parts = &part, .parts_n = 1};
+    assert_non_null(part.bytes);
+    assert_int_equal(stand_in_fault(b.si, &wrong), 0);
+    uint64_t before = stand_in_calls(b.si, STAND_IN_APPEND);
+    assert_int_equal(b.lab.s->ops->append(b.lab.s, &txn, &b.lab.mb.ex, lab_on_txn, &d), 0);
+    lab_settle(&b.lab, 2000);
+    assert_false(d.done);
+    uint64_t calls = stand_in_calls(b.si, STAND_IN_APPEND) - before;
+    assert_true(calls >= 2);
+    assert_true(calls < CALLS_MAX);
+    stand_in_calm(b.si);
+    lab_wait(&b.lab, &d.done);
+    assert_int_equal(d.err, 0);
+    assert_int_equal(part.begin, BENCH_DOC);
+    blob_unref(part.bytes);
+    bench_end(&b);
+}
+
 /* A lost answer to Apply: the change was made. Asked again with the old revision it must not look
  * as if somebody else had won. */
 static void a_lost_answer_of_apply_is_an_error_or_success_and_never_twice(void **state)
@@ -183,7 +213,7 @@ static void a_lost_answer_of_apply_is_an_error_or_success_and_never_twice(void *
 
 int main(void)
 {
-    struct CMUnitTest tests[ROWS + 4];
+    struct CMUnitTest tests[ROWS + 5];
     size_t n = 0;
 
     for (; n < ROWS; n++)
@@ -194,6 +224,8 @@ int main(void)
     tests[n++] =
         (struct CMUnitTest)cmocka_unit_test(a_head_that_was_lost_is_reset_and_appends_go_on);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(an_append_of_others_in_between_is_kept);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(
+        a_head_that_is_refused_again_and_again_is_asked_for_ever_more_slowly);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(
         a_lost_answer_of_apply_is_an_error_or_success_and_never_twice);
     log_setup(LOG_ERROR, LOG_FORMAT_TEXT);

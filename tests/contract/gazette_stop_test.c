@@ -64,14 +64,13 @@ static void an_append_that_is_not_answered_is_given_up_as_in_doubt(void **state)
     bench_end(&b);
 }
 
-static void an_append_that_waits_for_its_next_attempt_is_given_up(void **state)
+static void gives_up(int status)
 {
     const struct stand_in_fault away = {
-        .kind = STAND_IN_STATUS, .method = STAND_IN_APPEND, .value = 4, .times = 1000};
+        .kind = STAND_IN_STATUS, .method = STAND_IN_APPEND, .value = status, .times = -1};
     struct append waiting;
     struct bench b = {0};
 
-    (void)state;
     bench_start(&b);
     assert_int_equal(bench_append(&b, 1), 0);
     assert_int_equal(stand_in_fault(b.si, &away), 0);
@@ -83,6 +82,13 @@ static void an_append_that_waits_for_its_next_attempt_is_given_up(void **state)
     assert_int_equal(waiting.err, E_CLOSED);
     blob_unref(waiting.part.bytes);
     bench_end(&b);
+}
+
+static void an_append_that_waits_for_its_next_attempt_is_given_up(void **state)
+{
+    (void)state;
+    gives_up(4);  /* insufficient brokers */
+    gives_up(11); /* wrong offset, whatever the head is said to be */
 }
 
 static void on_applied(void *arg, int err, int64_t revision)

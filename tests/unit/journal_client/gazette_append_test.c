@@ -25,6 +25,11 @@ static void each_answer_has_its_verdict(void **state)
     } rows[] = {
         {{0, GZ_OK, 100, 110}, {0}, GZ_V_LANDED, 0},
         {{0, GZ_OK, 100, 109}, {0}, GZ_V_DOUBT, 0},
+        /* Numbers that no journal has: the length alone would do. */
+        {{0, GZ_OK, -10, 0}, {0}, GZ_V_DOUBT, 0},
+        {{0, GZ_OK, INT64_MIN, INT64_MAX}, {0}, GZ_V_DOUBT, 0},
+        {{0, GZ_OK, INT64_MAX, INT64_MIN + 9}, {0}, GZ_V_DOUBT, 0},
+        {{0, GZ_OK, INT64_MAX - 10, INT64_MAX}, {0}, GZ_V_DOUBT, 0},
         {{E_AGAIN, -1, 0, 0}, {0}, GZ_V_DOUBT, 0},
         {{E_TIMEOUT, -1, 0, 0}, {0}, GZ_V_DOUBT, 0},
         {{E_SYNTAX, -1, 0, 0}, {0}, GZ_V_DOUBT, 0},
