@@ -92,8 +92,9 @@ static int run(const struct cli_command *cmd, struct move *m, const struct confi
 }
 
 /* A gateway that serves the folder through the cluster holds DIR/state, not DIR: taking the mark
- * away under it would let a second one begin beside it, over the same groups. */
-static int cluster_stopped(struct move *m, const struct jc_local_opts *local)
+ * away under it, or opening a local store, would let a second one begin beside it, over the same
+ * groups. */
+static int cluster_stopped(const struct jc_local_opts *local, char *why, size_t n)
 {
     struct jc_local_opts o = *local;
     struct jc_store *state = NULL;
@@ -105,16 +106,32 @@ static int cluster_stopped(struct move *m, const struct jc_local_opts *local)
     if (stat(dir, &st) < 0)
         return 0; /* no gateway of a cluster ever ran here */
     o.dir = dir;
-    int err = jc_local_open(&o, &state, m->why, sizeof m->why);
+    int err = jc_local_open(&o, &state, why, n);
     if (err == 0)
         state->ops->close(state);
     return err;
 }
 
+int move_not_local(const struct jc_local_opts *local, char *why, size_t why_bytes)
+{
+    char state[PATH_MAX], db[PATH_MAX];
+    struct stat st;
+
+    if (snprintf(state, sizeof state, "%s/state", local->dir) >= (int)sizeof state ||
+        snprintf(db, sizeof db, "%s/sluice.db", local->dir) >= (int)sizeof db)
+        return E_LIMIT;
+    if (stat(state, &st) < 0 || stat(db, &st) == 0)
+        return 0;
+    (void)snprintf(why, why_bytes,
+                   "it is the folder of a gateway over brokers (--store gazette://...): its "
+                   "journals are there");
+    return E_CONFLICT;
+}
+
 static int undo(const struct cli_command *cmd, struct move *m, const struct config *settings,
                 const struct jc_local_opts *o)
 {
-    int err = cluster_stopped(m, o);
+    int err = cluster_stopped(o, m->why, sizeof m->why);
 
     if (err < 0)
         cli_error(cmd, "a gateway of the cluster has %s/state: %s", settings->data_dir,
@@ -149,7 +166,8 @@ static int do_step(const struct cli_command *cmd, enum move_step step, struct mo
     return err;
 }
 
-int move_refused(struct jc_store *s, struct mailbox *mb, char *why, size_t why_bytes)
+int move_refused(struct jc_store *s, const struct jc_local_opts *local, struct mailbox *mb,
+                 char *why, size_t why_bytes)
 {
     struct blob *url = NULL;
     int err = store_sync_kv_get(s, mb, MOVE_MARK, &url);
@@ -163,7 +181,12 @@ int move_refused(struct jc_store *s, struct mailbox *mb, char *why, size_t why_b
         err = E_CONFLICT;
     }
     blob_unref(url);
-    return err == E_NOTFOUND ? 0 : err;
+    if (err != E_NOTFOUND)
+        return err;
+    if (cluster_stopped(local, why, why_bytes) != E_BUSY)
+        return 0; /* what else is wrong with a state that nobody uses is not asked */
+    (void)snprintf(why, why_bytes, "a gateway over brokers (--store gazette://...) serves it");
+    return E_CONFLICT;
 }
 
 static int parse_step(const struct cli_command *cmd, const struct cli_args *args,

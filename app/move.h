@@ -41,6 +41,12 @@ MUST_USE int move_values(struct move *m);
 /* The value of a topic's memory with the revisions of the cluster. E_CORRUPT. */
 MUST_USE int move_generation(const struct move *m, struct span value, struct blob **out);
 
-/* Of a local store that is about to be written: 0, or E_CONFLICT when its journals were handed over
- * (what is published to one of two copies is missing in the other). why: one line. */
-MUST_USE int move_refused(struct jc_store *s, struct mailbox *mb, char *why, size_t why_bytes);
+/* Of a folder in which a local store is about to be opened: 0, or E_CONFLICT when it is the folder
+ * of a gateway over brokers, where no local store ever was: what is written to a new one, nobody
+ * serves. why: one line. */
+MUST_USE int move_not_local(const struct jc_local_opts *local, char *why, size_t why_bytes);
+/* Of that store, opened, that is about to be written: 0, or E_CONFLICT when its journals were
+ * handed over (what is published to one of two copies is missing in the other), or a gateway over
+ * brokers runs in the folder. why: one line. */
+MUST_USE int move_refused(struct jc_store *s, const struct jc_local_opts *local, struct mailbox *mb,
+                          char *why, size_t why_bytes);

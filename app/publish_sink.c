@@ -159,12 +159,13 @@ int publish_sink_direct(const char *data_dir, const struct publish_target *t,
     if ((err = jobpool_new(1, "publish", &d->jobs)) < 0)
         goto out;
     why[0] = '\0';
-    if ((err = jc_local_open(&lo, &d->store, why, why_bytes)) < 0) {
+    if ((err = move_not_local(&lo, why, why_bytes)) < 0 ||
+        (err = jc_local_open(&lo, &d->store, why, why_bytes)) < 0) {
         if (why[0] == '\0')
             (void)snprintf(why, why_bytes, "%s", err_text(err));
         goto out;
     }
-    if ((err = move_refused(d->store, &d->mb, why, why_bytes)) < 0)
+    if ((err = move_refused(d->store, &lo, &d->mb, why, why_bytes)) < 0)
         goto out;
     po.store = d->store;
     po.home = &d->mb;

@@ -167,7 +167,7 @@ static int open_store(const struct cli_command *cmd, struct server *sv)
     sv->mb_ready = true;
     if (sv->config.gazette.brokers != NULL)
         err = jc_gazette_open(&sv->config.gazette, &sv->store, why, sizeof why);
-    else
+    else if ((err = move_not_local(&sv->config.store, why, sizeof why)) == 0)
         err = jc_local_open(&sv->config.store, &sv->store, why, sizeof why);
     if (err < 0) {
         cli_error(cmd, "cannot open the %s %s: %s",
@@ -177,7 +177,7 @@ static int open_store(const struct cli_command *cmd, struct server *sv)
         return err;
     }
     if (sv->config.gazette.brokers == NULL &&
-        (err = move_refused(sv->store, &sv->mb, why, sizeof why)) < 0) {
+        (err = move_refused(sv->store, &sv->config.store, &sv->mb, why, sizeof why)) < 0) {
         cli_error(cmd, "%s: %s", sv->settings.data_dir, why);
         return err;
     }

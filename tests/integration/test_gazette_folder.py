@@ -1,0 +1,54 @@
+"""The data folder of a gateway over brokers holds no journals: nothing opens a local store in it, where what is published would be
+lost to everybody."""
+import pytest
+
+from docs_util import read_all
+from sluice import run_cli, strip_meta
+from stand_in import StandIn
+
+
+@pytest.fixture
+def over_broker(make_server, tmp_path):
+    broker = StandIn(tmp_path / 'broker')
+    s = make_server(*broker.flags(), start=False)
+    yield s.start()
+    if s.alive():
+        s.stop()
+    broker.stop()
+
+
+def refused(s, *args):
+    before = sorted(p.name for p in s.data_dir.iterdir())
+    p = run_cli([*args, '--data-dir', str(s.data_dir)], b'{"id":2}\n', check=False)
+    assert p.returncode == 1 and b'gateway over brokers (--store gazette://' in p.stderr, p.stderr
+    assert sorted(f.name for f in s.data_dir.iterdir()) == before, 'nothing is made there'
+
+
+def test_no_local_store_is_opened_in_it_whether_the_gateway_runs_or_not(over_broker, topic):
+    s = over_broker
+    s.publish(topic, [{'id': 1}])
+    serve = ('serve', '--kafka-listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0')
+    for args in (('publish', topic), serve):
+        refused(s, *args)
+    s.cli('publish', topic, stdin=b'{"id":2}\n')    # through the gateway
+    s.stop()
+    for args in (('publish', topic), serve):
+        refused(s, *args)
+    s.start()
+    assert [strip_meta(r.value) for r in read_all(s.kafka, topic, 0)] == [b'{"id":1}', b'{"id":2}']
+
+
+def test_a_local_store_beside_the_state_of_a_gateway_that_ended_is_one(over_broker, make_server, topic, tmp_path):
+    """As after `sluice move undo`. While one runs there, it is not opened."""
+    local = make_server()
+    local.publish(topic, [{'id': 1}])
+    local.stop()
+    over_broker.stop()
+    (over_broker.data_dir / 'state').rename(local.data_dir / 'state')
+    over_broker.data_dir = local.data_dir
+    over_broker.start()
+    refused(local, 'publish', topic)
+    over_broker.stop()
+    run_cli(['publish', topic, '--data-dir', str(local.data_dir)], b'{"id":2}\n')
+    local.start()
+    assert [strip_meta(r.value) for r in read_all(local.kafka, topic, 0)] == [b'{"id":1}', b'{"id":2}']
