@@ -73,6 +73,20 @@ static const char *set(const char *text)
     return text[0] == '\0' ? NULL : text;
 }
 
+/* What brokers would refuse, or never be found by. */
+static void check_gazette(const struct jc_gazette_opts *o, struct config_faults *faults)
+{
+    char why[300];
+
+    if (jc_gazette_brokers_check(o->brokers, why, sizeof why) < 0)
+        config_fault(faults, "store", "%s", why);
+    if (o->codec != NULL && jc_gazette_codec_check(o->codec, why, sizeof why) < 0)
+        config_fault(faults, "fragment-codec", "%s", why);
+    if (o->fragment_store != NULL &&
+        jc_gazette_fragment_store_check(o->fragment_store, why, sizeof why) < 0)
+        config_fault(faults, "fragment-store", "%s", why);
+}
+
 static void make_store(const struct config *c, struct serve_config *out,
                        struct config_faults *faults)
 {
@@ -119,6 +133,7 @@ static void make_store(const struct config *c, struct serve_config *out,
         .probe = gw_doc_probe,
         .io_threads = (unsigned)c->io_threads,
     };
+    check_gazette(&out->gazette, faults);
 }
 
 /* "ADDR:PORT=HOST:PORT": where to listen, and what clients are told. */

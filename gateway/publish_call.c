@@ -365,7 +365,8 @@ static void call_relist(struct publish_call *c)
         pub_call_fail(c, "list", err);
 }
 
-/* The store's own rules are stricter than the layout's; no retry mends a name. */
+/* The store's own rules are stricter than the layout's; no retry mends a name. Brokers have no rule
+ * of names that is not the layout's: they refuse what the settings say of new journals. */
 static void call_create_failed(struct publish_call *c, int err)
 {
     const char *rule = c->p->opts.store->ops->name_rule;
@@ -373,8 +374,8 @@ static void call_create_failed(struct publish_call *c, int err)
     if (err != E_INVALID)
         pub_call_fail(c, "creating the collection", err);
     else
-        pub_call_refuse(c, 400, "the collection cannot be created: the store refuses its name%s%s",
-                        rule == NULL ? "" : ": ", rule == NULL ? "" : rule);
+        pub_call_refuse(c, 400, "the collection cannot be created: the store refuses %s%s",
+                        rule == NULL ? "it" : "its name: ", rule == NULL ? "" : rule);
 }
 
 static void call_created(void *arg, int err, int64_t revision)

@@ -55,6 +55,12 @@ MUST_USE int jc_gazette_open(const struct jc_gazette_opts *o, struct jc_store **
 /* True for "gazette://..." and "gazettes://..."; brokers is what stands behind it. */
 bool jc_gazette_url(const char *url, const char **brokers, bool *tls);
 
+/* Whether settings can be right, as far as that is seen without a broker. E_SYNTAX, E_LIMIT; why:
+ * one line of explanation, may be NULL. */
+MUST_USE int jc_gazette_brokers_check(const char *brokers, char *why, size_t why_bytes);
+MUST_USE int jc_gazette_codec_check(const char *name, char *why, size_t why_bytes);
+MUST_USE int jc_gazette_fragment_store_check(const char *url, char *why, size_t why_bytes);
+
 /* Bytes of fragments read since the process began: where they lie, and through brokers. */
 void jc_gazette_read_stats(uint64_t *direct, uint64_t *brokered);
 

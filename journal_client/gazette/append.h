@@ -89,6 +89,7 @@ struct gz_txn {
     bool resets;          /* the running call does */
     struct gz_claim seen; /* the claim that an answer named */
     unsigned attempt;
+    bool denied;    /* so was the part, once: the token may have been at fault */
     unsigned moves; /* times that the part was to go elsewhere */
     int64_t since_ms;
     struct event *timer;

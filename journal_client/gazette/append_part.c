@@ -55,6 +55,7 @@ static void landed(struct gz_txn *t, int64_t begin)
     gz_journal_take(j, p->begin, blob_span(p->bytes));
     t->doubt = t->unsure = t->reset = false;
     t->attempt = t->moves = 0;
+    t->denied = false;
     t->since_ms = gz_mono_ms(t->s);
     t->at++;
     gz_txn_step(t);
@@ -200,6 +201,11 @@ static void on_append_end(void *arg, const struct gz_end *end)
     if (end->message[0] != '\0')
         log_peer(LOG_WARN, "gazette.append", LF_STR("journal", j->name),
                  LF_STR("message", end->message), LF_ERR(end->err));
+    if (end->err == E_DENIED && t->s->auth_key != NULL && !t->denied) {
+        t->denied = true; /* once more, with a new token */
+        again(t, end->err);
+        return;
+    }
     switch (gz_append_judge(&seen, &about, &fail)) {
     case GZ_V_LANDED:
         j->claim.stands = j->claim.stands || t->claiming;

@@ -32,7 +32,7 @@ struct gz_apply {
     struct event *timer;
     int err, status;
     int64_t revision;
-    bool sent;
+    bool sent, denied;
 };
 
 static void apply_free(struct gz_apply *a)
@@ -166,6 +166,8 @@ static int merge(const struct gz_store *s, const struct jc_spec *want, Gz__Journ
     }
     if (want->fragment_bytes != was->fragment_bytes && want->fragment_bytes > 0)
         spec->fragment->length = want->fragment_bytes;
+    if (old == NULL && s->fragment_store == NULL)
+        log_event(LOG_WARN, "gazette.no_fragment_store", LF_STR("journal", want->name));
     if (age > 0 && age < MINUTE_MS) /* the least that a broker takes */
         age = MINUTE_MS;
     if (age != was->fragment_age_ms)
@@ -206,12 +208,17 @@ static void on_message(void *arg, struct span msg)
     gz__apply_response__free_unpacked(m, NULL);
 }
 
+static void send_it(struct gz_apply *a);
+
 static void on_end(void *arg, const struct gz_end *end)
 {
     struct gz_apply *a = arg;
 
     a->call = NULL;
-    if (end->err < 0) {
+    if (end->err == E_DENIED && a->s->auth_key != NULL && !a->denied) {
+        a->denied = true; /* once more, with a new token */
+        send_it(a);
+    } else if (end->err < 0) {
         log_peer(LOG_WARN, "gazette.apply", LF_STR("message", end->message), LF_ERR(end->err));
         finish(a, end->err == E_SYNTAX ? E_INVALID : end->err);
     } else if (a->status == GZ_TXN_FAILED) {

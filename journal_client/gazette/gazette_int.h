@@ -479,6 +479,24 @@ int gz_apply(struct jc_store *s, const struct jc_change *c, size_t n, struct exe
 void gz_apply_listed(struct gz_store *s, int64_t revision);
 void gz_apply_end(struct gz_store *s, int err);
 
+/* --- settings (settings.c) --- */
+/* E_SYNTAX: no such one. */
+MUST_USE int gz_codec_parse(const char *name, Gz__Codec *out);
+
+/* --- tokens (token.c) --- */
+struct gz_token {
+    char *text; /* NULL: none was made */
+    int64_t holds_s;
+    int64_t made_s, made_ms; /* wall clock, monotonic */
+    bool refused;            /* a broker did not take it */
+};
+/* It must be made anew. Pure. */
+bool gz_token_stale(const struct gz_token *t, int64_t wall_s, int64_t mono_ms);
+/* Of struct gz_pool_opts; arg: the store. */
+const char *gz_token(void *arg);
+void gz_token_refused(void *arg);
+void gz_token_fini(struct gz_token *t);
+
 /* --- the store --- */
 struct gz_store {
     struct jc_hub hub; /* first */
@@ -503,9 +521,8 @@ struct gz_store {
     struct gz_list *list;
     uint8_t *auth_key;
     size_t auth_key_n;
-    char *token;
-    char *journals; /* what tokens are limited to, NULL: all */
-    int64_t token_s, token_until_s;
+    struct gz_token token;
+    char *journals;                               /* what tokens are limited to, NULL: all */
     char *zone;                                   /* NULL: none is preferred */
     TAILQ_HEAD(gz_ahead_list, gz_journal) aheads; /* newest first */
     size_t aheads_n;

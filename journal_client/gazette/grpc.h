@@ -19,6 +19,20 @@
 #define GZ_MESSAGE_MAX (8u << 20) /* of one received message */
 #define GZ_NO_STATUS   (-1)
 
+/* --- endpoints (settings.c) --- */
+#define GZ_HOST_MAX      256
+#define GZ_ENDPOINTS_MAX 16
+
+struct gz_endpoint {
+    char host[GZ_HOST_MAX]; /* a name or an address, without brackets */
+    uint16_t port;
+};
+/* HOST:PORT or [ADDRESS]:PORT. E_SYNTAX. */
+MUST_USE int gz_endpoint_parse(struct span s, struct gz_endpoint *out);
+/* Several by comma, one at least. E_SYNTAX, E_LIMIT; why: one line, may be NULL. */
+MUST_USE int gz_endpoints_parse(const char *list, struct gz_endpoint out[GZ_ENDPOINTS_MAX],
+                                size_t *n, char *why, size_t why_bytes);
+
 /* How a call ended. err 0: grpc-status 0. E_AGAIN: the connection or the broker went away, or could
  * not be reached; the call may have had its effect. E_DENIED: grpc-status 16 or 7. E_TIMEOUT: its
  * deadline. E_LIMIT: 8. E_SYNTAX: 3, 2 and whatever else a broker says of a malformed request. */
@@ -49,6 +63,7 @@ struct gz_pool_opts {
     const char *key_file;
     /* The bearer token for a call, borrowed until the next one; NULL: none. */
     const char *(*token)(void *arg);
+    void (*token_refused)(void *arg); /* a call ended with E_DENIED; required with token */
     void *token_arg;
     int64_t connect_ms; /* 0 = 5 s */
 };
@@ -84,6 +99,7 @@ struct gz_conn_opts {
      * its last call ended. The connection is freed by this module afterwards. ok: the broker had
      * spoken, and did not fall silent. */
     void (*on_gone)(void *arg, struct gz_conn *c, bool ok);
+    void (*on_denied)(void *arg); /* a call ended with E_DENIED, before it is told */
     void *arg;
 };
 

@@ -131,6 +131,8 @@ static void call_tell_end(struct gz_call *c, int err)
     c->ended = true;
     c->live = false;
     c->end.err = err;
+    if (err == E_DENIED)
+        c->conn->o.on_denied(c->conn->o.arg);
     c->cb.on_end(c->cb.arg, &c->end);
 }
 

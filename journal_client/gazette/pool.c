@@ -16,34 +16,26 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "journal_client/gazette/grpc.h"
 
-#define CONNECT_MS    5000
-#define ENDPOINTS_MAX 16
-#define HOST_MAX      256
-#define PROBE_S       10   /* silence of a connection before it is asked */
-#define PROBE_MS      5000 /* ... and before it is given up */
-#define AVOID_MS      5000 /* after the first failure; doubled with each that follows */
-#define AVOID_MAX_MS  300000
-#define MARKS         32
-
-struct endpoint {
-    char host[HOST_MAX];
-    uint16_t port;
-};
+#define CONNECT_MS   5000
+#define PROBE_S      10   /* silence of a connection before it is asked */
+#define PROBE_MS     5000 /* ... and before it is given up */
+#define AVOID_MS     5000 /* after the first failure; doubled with each that follows */
+#define AVOID_MAX_MS 300000
+#define MARKS        32
 
 struct entry {
     TAILQ_ENTRY(entry) link;
     struct gz_pool *pool;
-    struct endpoint at;
+    struct gz_endpoint at;
     struct gz_conn *conn;
     bool configured;
 };
 
 /* An endpoint that could not be reached. */
 struct mark {
-    struct endpoint at;
+    struct gz_endpoint at;
     unsigned failures; /* 0: the place is free */
     int64_t until_ms;
 };
@@ -56,38 +48,17 @@ struct gz_pool {
     struct evdns_base *evdns; /* NULL until a name has to be looked up */
     SSL_CTX *tls;
     const char *(*token)(void *arg);
+    void (*token_refused)(void *arg);
     void *token_arg;
     int64_t connect_ms;
-    struct endpoint endpoints[ENDPOINTS_MAX];
+    struct gz_endpoint endpoints[GZ_ENDPOINTS_MAX];
     size_t endpoints_n, next;
     TAILQ_HEAD(, entry) entries;
 };
 
-/* HOST:PORT or [HOST]:PORT. */
-static int parse_endpoint(struct span s, struct endpoint *out)
-{
-    const uint8_t *colon = s.n == 0 ? NULL : memrchr(s.p, ':', s.n);
-    struct span host;
-    uint64_t port;
-
-    if (colon == NULL)
-        return E_SYNTAX;
-    host = span_of(s.p, (size_t)(colon - s.p));
-    if (host.n >= 2 && host.p[0] == '[' && host.p[host.n - 1] == ']')
-        host = span_of(host.p + 1, host.n - 2);
-    if (host.n == 0 || host.n >= HOST_MAX ||
-        num_parse_u64(span_of(colon + 1, s.n - (size_t)(colon + 1 - s.p)), &port) < 0 ||
-        port == 0 || port > UINT16_MAX)
-        return E_SYNTAX;
-    memcpy(out->host, host.p, host.n);
-    out->host[host.n] = '\0';
-    out->port = (uint16_t)port;
-    return 0;
-}
-
 /* A broker's URL in a route. Its scheme must be that of the configured ones: the operator decided
  * about TLS, not a route. */
-static int parse_url(const struct gz_pool *p, const char *url, struct endpoint *out)
+static int parse_url(const struct gz_pool *p, const char *url, struct gz_endpoint *out)
 {
     const char *scheme = p->tls != NULL ? "https://" : "http://";
     struct span s = span_str(url);
@@ -97,7 +68,7 @@ static int parse_url(const struct gz_pool *p, const char *url, struct endpoint *
     s = span_of(s.p + strlen(scheme), s.n - strlen(scheme));
     while (s.n > 0 && s.p[s.n - 1] == '/')
         s.n--;
-    return parse_endpoint(s, out);
+    return gz_endpoint_parse(s, out);
 }
 
 static void say(char *why, size_t why_bytes, const char *what, const char *name)
@@ -133,31 +104,6 @@ static int make_tls(struct gz_pool *p, const struct gz_pool_opts *o, char *why, 
     return 0;
 }
 
-static int parse_list(struct gz_pool *p, const char *list, char *why, size_t why_bytes)
-{
-    struct span rest = span_str(list);
-
-    while (rest.n > 0) {
-        const uint8_t *comma = memchr(rest.p, ',', rest.n);
-        size_t n = comma == NULL ? rest.n : (size_t)(comma - rest.p);
-        if (p->endpoints_n == ENDPOINTS_MAX) {
-            say(why, why_bytes, "more than 16 brokers are given:", list);
-            return E_LIMIT;
-        }
-        if (parse_endpoint(span_of(rest.p, n), &p->endpoints[p->endpoints_n]) < 0) {
-            say(why, why_bytes, "a broker is HOST:PORT, not", list);
-            return E_SYNTAX;
-        }
-        p->endpoints_n++;
-        rest = comma == NULL ? span_of(NULL, 0) : span_of(comma + 1, rest.n - n - 1);
-    }
-    if (p->endpoints_n == 0) {
-        say(why, why_bytes, "no broker is given", NULL);
-        return E_SYNTAX;
-    }
-    return 0;
-}
-
 /* --- endpoints that are avoided --- */
 
 static int64_t now_ms(void)
@@ -165,12 +111,12 @@ static int64_t now_ms(void)
     return clock_mono_ms(clock_system());
 }
 
-static bool same(const struct endpoint *a, const struct endpoint *b)
+static bool same(const struct gz_endpoint *a, const struct gz_endpoint *b)
 {
     return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
 
-static struct mark *mark_find(struct gz_pool *p, const struct endpoint *at)
+static struct mark *mark_find(struct gz_pool *p, const struct gz_endpoint *at)
 {
     for (size_t i = 0; i < MARKS; i++) {
         if (p->marks[i].failures > 0 && same(&p->marks[i].at, at))
@@ -179,14 +125,14 @@ static struct mark *mark_find(struct gz_pool *p, const struct endpoint *at)
     return NULL;
 }
 
-static bool avoided(struct gz_pool *p, const struct endpoint *at)
+static bool avoided(struct gz_pool *p, const struct gz_endpoint *at)
 {
     const struct mark *m = mark_find(p, at);
 
     return m != NULL && now_ms() < m->until_ms;
 }
 
-static void avoid(struct gz_pool *p, const struct endpoint *at)
+static void avoid(struct gz_pool *p, const struct gz_endpoint *at)
 {
     struct mark *m = mark_find(p, at);
     int64_t wait;
@@ -252,6 +198,7 @@ int gz_pool_new(struct event_base *base, const struct gz_pool_opts *o, struct gz
     TAILQ_INIT(&p->entries);
     p->base = base;
     p->token = o->token;
+    p->token_refused = o->token_refused;
     p->token_arg = o->token_arg;
     p->connect_ms = o->connect_ms > 0 ? o->connect_ms : CONNECT_MS;
     const struct timeval every = {PROBE_S, 0};
@@ -260,7 +207,8 @@ int gz_pool_new(struct event_base *base, const struct gz_pool_opts *o, struct gz
         gz_pool_free(p);
         return E_NOMEM;
     }
-    if ((err = parse_list(p, o->endpoints, why, why_bytes)) < 0 ||
+    if ((err = gz_endpoints_parse(o->endpoints, p->endpoints, &p->endpoints_n, why, why_bytes)) <
+            0 ||
         (o->tls && (err = make_tls(p, o, why, why_bytes)) < 0)) {
         gz_pool_free(p);
         return err;
@@ -305,7 +253,15 @@ static void on_gone(void *arg, struct gz_conn *conn, bool ok)
     mem_free(e);
 }
 
-static int connect_to(struct gz_pool *p, const struct endpoint *at, bool configured,
+static void on_denied(void *arg)
+{
+    const struct entry *e = arg;
+
+    if (e->pool->token_refused != NULL)
+        e->pool->token_refused(e->pool->token_arg);
+}
+
+static int connect_to(struct gz_pool *p, const struct gz_endpoint *at, bool configured,
                       struct entry **out)
 {
     struct evutil_addrinfo hints = {.ai_flags = EVUTIL_AI_NUMERICHOST}, *found = NULL;
@@ -314,7 +270,8 @@ static int connect_to(struct gz_pool *p, const struct endpoint *at, bool configu
                              .host = at->host,
                              .port = at->port,
                              .connect_ms = p->connect_ms,
-                             .on_gone = on_gone};
+                             .on_gone = on_gone,
+                             .on_denied = on_denied};
     struct entry *e;
     int err;
 
@@ -342,7 +299,7 @@ static int connect_to(struct gz_pool *p, const struct endpoint *at, bool configu
 }
 
 /* The next configured one that is not avoided; when all are, the next one. */
-static struct endpoint choose(struct gz_pool *p)
+static struct gz_endpoint choose(struct gz_pool *p)
 {
     for (size_t i = 0; i < p->endpoints_n; i++) {
         size_t at = (p->next + i) % p->endpoints_n;
@@ -357,7 +314,7 @@ static struct endpoint choose(struct gz_pool *p)
 int gz_pool_call(struct gz_pool *p, const char *endpoint, const char *method, int64_t timeout_ms,
                  const struct gz_call_cb *cb, struct gz_call **out)
 {
-    struct endpoint at;
+    struct gz_endpoint at;
     struct entry *e;
     bool configured = endpoint == NULL || parse_url(p, endpoint, &at) < 0 || avoided(p, &at);
     int err;

@@ -1,6 +1,6 @@
 /*
  * Opening and closing: the home thread with its event base, the I/O pool, the embedded store for
- * key-values. And the token for calls.
+ * key-values.
  */
 #include <curl/curl.h>
 #include <errno.h>
@@ -21,7 +21,6 @@
 #define IDLE_MS        60000
 #define START_MS       10000
 #define TOKEN_S        3600
-#define TOKEN_LEFT_S   600 /* a token that holds for less is made anew, or for half its time */
 #define TICK_MS        1000
 #define STOP_MS        10000
 #define CLOCK_KEY      "gazette/clock"
@@ -37,17 +36,6 @@ void jc_gazette_read_stats(uint64_t *direct, uint64_t *brokered)
 {
     *direct = atomic_load_explicit(&read_direct, memory_order_relaxed);
     *brokered = atomic_load_explicit(&read_brokered, memory_order_relaxed);
-}
-
-bool jc_gazette_url(const char *url, const char **brokers, bool *tls)
-{
-    static const char plain[] = "gazette://", secure[] = "gazettes://";
-
-    *tls = strncmp(url, secure, sizeof secure - 1) == 0;
-    if (!*tls && strncmp(url, plain, sizeof plain - 1) != 0)
-        return false;
-    *brokers = url + (*tls ? sizeof secure : sizeof plain) - 1;
-    return true;
 }
 
 int64_t gz_mono_ms(const struct gz_store *s)
@@ -88,7 +76,7 @@ static void gz_free(struct jc_hub *h)
     if (s->auth_key != NULL)
         mem_wipe(s->auth_key, s->auth_key_n);
     mem_free(s->auth_key);
-    mem_free(s->token);
+    gz_token_fini(&s->token);
     mem_free(s->journals);
     mem_free(s->zone);
     mem_free(s->data_dir);
@@ -98,29 +86,6 @@ static void gz_free(struct jc_hub *h)
     mailbox_fini(&s->mb);
     pthread_mutex_destroy(&s->curl_lock);
     mem_free(s);
-}
-
-static const char *token(void *arg)
-{
-    struct gz_store *s = arg;
-    int64_t now = clock_wall_ns(s->hub.clock) / 1000000000;
-    char *made;
-
-    int64_t left = s->token_s / 2 < TOKEN_LEFT_S ? s->token_s / 2 : TOKEN_LEFT_S;
-    const struct gz_claims claims = {.cap =
-                                         GZ_CAP_LIST | GZ_CAP_APPLY | GZ_CAP_READ | GZ_CAP_APPEND,
-                                     .prefix = s->journals,
-                                     .now_s = now,
-                                     .ttl_s = s->token_s};
-
-    if (s->token != NULL && s->token_until_s - now > left)
-        return s->token;
-    if (gz_jwt_sign(span_of(s->auth_key, s->auth_key_n), &claims, &made) < 0)
-        return s->token; /* the old one may still do */
-    mem_free(s->token);
-    s->token = made;
-    s->token_until_s = now + s->token_s;
-    return s->token;
 }
 
 /* --- home --- */
@@ -387,28 +352,6 @@ static int copy_text(const char *from, char **to)
     return from == NULL || from[0] == '\0' || *to != NULL ? 0 : E_NOMEM;
 }
 
-static int parse_codec(const char *name, Gz__Codec *out)
-{
-    static const struct {
-        const char *name;
-        Gz__Codec codec;
-    } all[] = {{"none", GZ__CODEC__CODEC_NONE},
-               {"gzip", GZ__CODEC__CODEC_GZIP},
-               {"zstd", GZ__CODEC__CODEC_ZSTANDARD},
-               {"snappy", GZ__CODEC__CODEC_SNAPPY}};
-
-    *out = GZ__CODEC__CODEC_NONE;
-    if (name == NULL || name[0] == '\0')
-        return 0;
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        if (strcmp(all[i].name, name) == 0) {
-            *out = all[i].codec;
-            return 0;
-        }
-    }
-    return E_INVALID;
-}
-
 static int take_opts(struct gz_store *s, const struct jc_gazette_opts *o)
 {
     int err;
@@ -425,14 +368,14 @@ static int take_opts(struct gz_store *s, const struct jc_gazette_opts *o)
     s->single_writer = o->single_writer;
     if (getrandom(&s->owner, sizeof s->owner, 0) != (ssize_t)sizeof s->owner)
         return E_IO;
-    s->token_s = o->token_s > 0 ? o->token_s : TOKEN_S;
+    s->token.holds_s = o->token_s > 0 ? o->token_s : TOKEN_S;
     if ((err = copy_text(o->data_dir, &s->data_dir)) < 0 ||
         (err = copy_text(o->journals, &s->journals)) < 0 ||
         (err = copy_text(o->zone, &s->zone)) < 0 ||
         (err = copy_text(o->file_root, &s->file_root)) < 0 ||
         (err = copy_text(o->fragment_store, &s->fragment_store)) < 0)
         return err;
-    return parse_codec(o->codec, &s->codec);
+    return gz_codec_parse(o->codec == NULL || o->codec[0] == '\0' ? "none" : o->codec, &s->codec);
 }
 
 static int make_state(struct gz_store *s, const struct jc_gazette_opts *o, char *why,
@@ -516,9 +459,10 @@ static int make_all(struct gz_store *s, const struct jc_gazette_opts *o, char *w
                 (void)snprintf(why, why_bytes, "the key of the brokers is not base64");
             return err;
         }
-        po.token = token;
+        po.token = gz_token;
+        po.token_refused = gz_token_refused;
         po.token_arg = s;
-        if (token(s) == NULL) {
+        if (gz_token(s) == NULL) {
             if (why != NULL)
                 (void)snprintf(why, why_bytes, "no journal's name begins with \"%.200s\"",
                                o->journals == NULL ? "" : o->journals);
@@ -570,6 +514,9 @@ int jc_gazette_open(const struct jc_gazette_opts *o, struct jc_store **out, char
         return err;
     }
     log_event(LOG_INFO, "gazette.opened", LF_STR("brokers", o->brokers));
+    if (s->fragment_store == NULL)
+        log_event(LOG_WARN, "gazette.no_fragment_store",
+                  LF_STR("reason", "journals that are made here are lost with their brokers"));
     *out = &s->hub.base;
     return 0;
 }

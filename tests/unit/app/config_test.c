@@ -204,6 +204,39 @@ static void what_this_build_lacks_is_refused_by_name(void **state)
     }
 }
 
+static void a_store_of_brokers_is_looked_at_before_any_is_asked(void **state)
+{
+    static const struct {
+        const char *name, *value, *says;
+    } rows[] = {
+        {"store", "gazette://http://127.0.0.1:8080", "store: a broker is HOST:PORT"},
+        {"store", "gazette://127.0.0.1:8080,", NULL},
+        {"store", "gazette://", "store: no broker is given"},
+        {"fragment-codec", "lz4", "fragment-codec: \"lz4\" is neither none, gzip, zstd nor snappy"},
+        {"fragment-codec", "zstd", NULL},
+        {"fragment-store", "/tmp/x", "fragment-store: \"/tmp/x\" is no URL"},
+        {"fragment-store", "s3://bucket", "fragment-store: \"s3://bucket\" does not end with /"},
+        {"fragment-store", "file:///", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct config_arg args[] = {{"store", "gazette://127.0.0.1:8080"},
+                                    {rows[i].name, rows[i].value}};
+        bool other = strcmp(rows[i].name, "store") == 0;
+        struct serve_config sc;
+        struct config c;
+
+        assert_int_equal(load(args + other, 2 - other, NULL, NULL, &c), 0);
+        assert_int_equal(serve_config_make(&c, &sc, &faults), rows[i].says == NULL ? 0 : E_INVALID);
+        if (rows[i].says == NULL)
+            serve_config_fini(&sc);
+        else
+            assert_true(fault_says(rows[i].says));
+        config_fini(&c);
+    }
+}
+
 static void public_listeners_need_an_address_and_a_word(void **state)
 {
     struct config_arg args[] = {{"kafka-listen", "0.0.0.0:9092"},
@@ -311,6 +344,7 @@ int main(void)
         cmocka_unit_test(a_deep_file_and_a_second_document_are_refused_at_once),
         cmocka_unit_test(what_is_no_mapping_is_refused),
         cmocka_unit_test(what_this_build_lacks_is_refused_by_name),
+        cmocka_unit_test(a_store_of_brokers_is_looked_at_before_any_is_asked),
         cmocka_unit_test(public_listeners_need_an_address_and_a_word),
         cmocka_unit_test(listener_addresses_are_taken_apart),
         cmocka_unit_test(mistyped_variables_are_reported),

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "journal_client/gazette/gazette_int.h"
 #include "journal_client/gazette/jwt.h"
 
 static const uint8_t key[] = "0123456789abcdef0123456789abcdef";
@@ -138,6 +139,39 @@ static void a_list_without_a_key_is_told_apart_from_a_broken_one(void **state)
     }
 }
 
+static void a_token_is_made_anew_before_it_is_refused(void **state)
+{
+    static const struct {
+        int64_t holds_s, wall_s, mono_s;
+        bool want;
+    } rows[] = {
+        {3600, 0, 0, false},       {3600, 2999, 2999, false},
+        {3600, 3000, 3000, true},                      /* ten minutes before its end */
+        {20, 9, 9, false},         {20, 10, 10, true}, /* half of a short life */
+        {3600, 7200, 1, true},                         /* the clock was set forward, */
+        {3600, -1, 1, true},                           /* back: it is from the future, */
+        {3600, 1500, 3300, true},  /* back by half its life: it is older than it seems, */
+        {3600, 1500, 1500, false}, /* or not at all */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[] = "token";
+        const struct gz_token t = {
+            .text = text, .holds_s = rows[i].holds_s, .made_s = 1000000, .made_ms = 500};
+        if (gz_token_stale(&t, 1000000 + rows[i].wall_s, 500 + rows[i].mono_s * 1000) !=
+            rows[i].want)
+            fail_msg("row %zu", i);
+    }
+    struct gz_token t = {.holds_s = 3600, .made_s = 1000000, .made_ms = 500};
+    assert_true(gz_token_stale(&t, 1000000, 500)); /* none yet */
+    char text[] = "token";
+    t.text = text;
+    t.refused = true;
+    assert_false(gz_token_stale(&t, 1000000, 600)); /* a new one would be no other */
+    assert_true(gz_token_stale(&t, 1000001, 1500));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +180,7 @@ int main(void)
         cmocka_unit_test(a_prefix_that_no_name_has_is_refused),
         cmocka_unit_test(the_first_key_of_a_list_signs),
         cmocka_unit_test(a_list_without_a_key_is_told_apart_from_a_broken_one),
+        cmocka_unit_test(a_token_is_made_anew_before_it_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
