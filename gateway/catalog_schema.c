@@ -1,7 +1,8 @@
 /*
  * Schemas as JSON text. A `$ref` to another file becomes a reference to one of the catalog's docs
- * by its absolute URI; references within a text ("#/...") stay as they are, and so do those to
- * `flow:` names and to a `$id` of the same text.
+ * by its absolute URI; references within a text ("#/...") stay as they are, and so do those to a
+ * `$id` of the same text and all whose scheme says that they are no files (`flow:`, `http:`,
+ * `urn:`). Where they lead, if anywhere, schema/ knows.
  */
 #include <stdio.h>
 
@@ -27,8 +28,8 @@ struct schema_text {
 
 static enum place place_of(const struct cat_node *n, enum place parent)
 {
-    static const char *const names[] = {"properties", "patternProperties", "$defs", "definitions",
-                                        "dependentSchemas"};
+    static const char *const names[] = {"properties",  "patternProperties", "$defs",
+                                        "definitions", "dependentSchemas",  "dependencies"};
     static const char *const values[] = {"const", "enum", "default", "examples", "example"};
 
     if (parent != PLACE_SCHEMA || n->parent == NULL || n->parent->kind != CAT_MAP)
@@ -38,23 +39,27 @@ static enum place place_of(const struct cat_node *n, enum place parent)
     return CAT_AMONG(n, values) ? PLACE_VALUE : PLACE_SCHEMA;
 }
 
-/* As deep as trees are: CAT_DEPTH_MAX. */
-static void find_ids(struct schema_text *t, const struct cat_node *n)
+/* `id` is what draft 4 called it. Whether a text is of draft 4 is not asked: where the name leads
+ * nowhere, schema/ says so. As deep as trees are: CAT_DEPTH_MAX. */
+static void find_ids(struct schema_text *t, const struct cat_node *n, enum place place)
 {
+    static const char *const keys[] = {"$id", "id"};
+
     if (n->kind != CAT_MAP && n->kind != CAT_LIST)
         return;
     for (const struct cat_node *c = n->first; c != NULL; c = c->next) {
-        if (n->kind == CAT_MAP && c->kind == CAT_TEXT && cat_is(c, "$id") &&
-            keymap_get(&t->ids, c->text) == NULL && keymap_put(&t->ids, c->text, t) < 0)
+        if (n->kind == CAT_MAP && place == PLACE_SCHEMA && c->kind == CAT_TEXT &&
+            CAT_AMONG(c, keys) && keymap_get(&t->ids, c->text) == NULL &&
+            keymap_put(&t->ids, c->text, t) < 0)
             t->r->failed = true;
-        find_ids(t, c);
+        find_ids(t, c, place_of(c, place));
     }
 }
 
 static bool has_id(struct schema_text *t, struct span id)
 {
     if (!t->has_ids)
-        find_ids(t, t->root);
+        find_ids(t, t->root, PLACE_SCHEMA);
     t->has_ids = true;
     return keymap_get(&t->ids, id) != NULL;
 }
@@ -91,12 +96,21 @@ static void split(struct span ref, struct span *url, struct span *fragment)
     *fragment = span_of(ref.p + n, ref.n - n);
 }
 
+/* A colon in front of the first slash ends a scheme (RFC 3986, 4.2). */
+static bool is_no_file(struct span url)
+{
+    const uint8_t *colon = memchr(url.p, ':', url.n), *slash = memchr(url.p, '/', url.n);
+
+    return colon != NULL && (slash == NULL || colon < slash) &&
+           !span_has_prefix(url, span_str("file:"));
+}
+
 static void put_ref(struct schema_text *t, const struct cat_node *n)
 {
     struct span url, fragment;
 
     split(n->text, &url, &fragment);
-    if (url.n == 0 || span_has_prefix(url, span_str("flow:")) || has_id(t, url))
+    if (url.n == 0 || is_no_file(url) || has_id(t, url))
         sc_json_quote(n->text, &t->w);
     else
         put_file_ref(t, n, url, fragment);

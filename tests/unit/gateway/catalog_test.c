@@ -211,6 +211,56 @@ static void a_collection_has_projections_and_both_schemas(void **state)
     catalog_unref(c);
 }
 
+/* An Avro topic over a schema with these properties: what the catalog says of it, "" for nothing.
+ */
+static const char *said_of(const char *properties)
+{
+    static char text[1600];
+    const struct catalog *c;
+    int n = snprintf(text, sizeof text,
+                     "collections:\n  c: {key: [/i], schema: {type: object, required: [i], "
+                     "properties: {i: {type: integer}, %s}}}\n"
+                     "materializations:\n  t: {endpoint: {dekaf: {config: {}}}, "
+                     "bindings: [{source: c}]}\n",
+                     properties);
+
+    assert_in_range(n, 0, (int)sizeof text - 1);
+    n = catalog_parse(span_str(text), "/nonexistent/c.yaml", &faults, &c);
+    catalog_unref(c);
+    if (n == 0 && faults.n == 0)
+        return "";
+    assert_int_equal(n, E_INVALID);
+    catalog_fault_text(&faults.list[0], text, sizeof text);
+    return text;
+}
+
+static void a_reference_is_a_file_only_where_it_can_be_one(void **state)
+{
+    (void)state;
+    assert_string_equal(said_of("a: {$ref: 'http://json-schema.org/draft-07/schema#'}"), "");
+    assert_string_equal(said_of("b: {$id: 'http://x/y', properties: {s: {$id: sub.json}}}, "
+                                "a: {$ref: 'http://x/sub.json'}"),
+                        "");
+    assert_string_equal(said_of("b: {$id: 'urn:x:1'}, a: {$ref: 'urn:x:1'}"), "");
+    /* what leads nowhere is told by the schema's reader, with its place in the schema */
+    assert_non_null(strstr(said_of("a: {$ref: 'https://x/y.json'}"), "$ref that leads nowhere"));
+    assert_non_null(strstr(said_of("a: {$ref: 'urn:y'}"), "$ref that leads nowhere"));
+    assert_non_null(strstr(said_of("a: {$ref: 'y.json'}"), "y.json cannot be read"));
+    assert_non_null(strstr(said_of("a: {$ref: 'd/x:y.json'}"), "x:y.json cannot be read"));
+    assert_non_null(strstr(said_of("a: {$ref: 'file:///nowhere'}"), "/nowhere cannot be read"));
+}
+
+static void an_id_of_draft_4_is_no_file(void **state)
+{
+    (void)state;
+    assert_string_equal(said_of("b: {id: b.json, type: string}, a: {$ref: b.json}"), "");
+    /* a property of that name, or an example, is none */
+    assert_non_null(strstr(said_of("b: {properties: {id: {const: b.json}}}, a: {$ref: b.json}"),
+                           "b.json cannot be read"));
+    assert_non_null(
+        strstr(said_of("b: {default: {id: b.json}}, a: {$ref: b.json}"), "b.json cannot be read"));
+}
+
 static void avro_is_what_values_are_unless_json_is_asked_for(void **state)
 {
     const struct catalog *c =
@@ -523,6 +573,8 @@ int main(void)
         cmocka_unit_test(what_is_no_time_is_refused),
         cmocka_unit_test(a_catalog_is_read_with_all_it_says),
         cmocka_unit_test(a_collection_has_projections_and_both_schemas),
+        cmocka_unit_test(a_reference_is_a_file_only_where_it_can_be_one),
+        cmocka_unit_test(an_id_of_draft_4_is_no_file),
         cmocka_unit_test(avro_is_what_values_are_unless_json_is_asked_for),
         cmocka_unit_test(there_may_be_many_tasks_beside_other_materializations),
         cmocka_unit_test(json_is_a_catalog_too),
