@@ -168,6 +168,7 @@ def test_settings_of_a_task_change_under_its_connections(serve, until):
         assert values(c.records_from('new', 0, 0)[0]) == [9]
 
 
+@pytest.mark.local_store    # whose folder is copied
 @pytest.mark.parametrize('consumer', [live.kcat, live.confluent, live.java, live.franz], ids=['kcat', 'librdkafka', 'java', 'franz-go'])
 def test_running_consumers_follow_a_redirect(make_server, tmp_path, until, consumer):
     """The other place holds the same journals; the consumer goes on there where it stood."""

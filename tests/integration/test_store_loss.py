@@ -10,6 +10,7 @@ from journals import Journal
 from kafka_raw import Conn
 from sluice import run_cli
 
+pytestmark = pytest.mark.local_store
 STORAGE_ERROR = 56
 FLAGS = ('--journal-admin',)
 
