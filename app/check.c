@@ -2,10 +2,11 @@
  * `sluice check`: the settings as `serve` would read them, the catalog if one is given, and, when a
  * data folder is there and nobody holds it, the folder itself. Prints every fault; changes nothing.
  */
-#include <stdlib.h>
-#include <string.h>
+#include <limits.h>
+#include <stdio.h>
 #include <unistd.h>
 
+#include "app/move.h"
 #include "app/serve_catalog.h"
 #include "app/serve_options.h"
 #include "gateway/gateway.h"
@@ -39,12 +40,24 @@ static int check_catalog(const struct cli_command *cmd, const struct config *set
     return err == 0 ? EXIT_OK : EXIT_FAILED;
 }
 
-static int check_folder(const struct cli_command *cmd, const char *dir)
+/* Beside a cluster the folder holds what the gateway remembers, in a store of its own. */
+static int check_folder(const struct cli_command *cmd, const struct serve_config *config)
 {
-    int n = jc_local_check(dir, gw_doc_probe, NULL, on_fault, NULL);
+    struct jc_local_opts o = config->store;
+    bool cluster = config->gazette.brokers != NULL;
+    char dir[PATH_MAX], why[512] = "";
+    int n = snprintf(dir, sizeof dir, "%s%s", o.dir, cluster ? "/state" : "");
 
+    if (n >= (int)sizeof dir)
+        n = E_LIMIT;
+    else if (access(dir, F_OK) < 0) {
+        (void)printf("data folder %s: not there yet\n", dir);
+        return EXIT_OK;
+    } else if (cluster || (n = move_not_local(&o, why, sizeof why)) == 0)
+        n = jc_local_check(dir, gw_doc_probe, NULL, on_fault, NULL);
     if (n < 0) {
-        cli_error(cmd, "cannot check the data folder %s: %s", dir, err_text(n));
+        cli_error(cmd, "cannot check the data folder %s: %s", dir,
+                  why[0] != '\0' ? why : err_text(n));
         return EXIT_FAILED;
     }
     (void)printf("data folder %s: %d fault%s\n", dir, n, n == 1 ? "" : "s");
@@ -68,11 +81,8 @@ int cmd_check(const struct cli_command *cmd, int argc, char **argv)
     }
     (void)printf("settings: 0 faults\n");
     rc = check_catalog(cmd, &settings, &config.gw);
-    if (access(settings.data_dir, F_OK) == 0) {
-        int folder = check_folder(cmd, settings.data_dir);
-        rc = rc != EXIT_OK ? rc : folder;
-    } else
-        (void)printf("data folder %s: not there yet\n", settings.data_dir);
+    int folder = check_folder(cmd, &config);
+    rc = rc != EXIT_OK ? rc : folder;
     serve_config_fini(&config);
     config_fini(&settings);
     return rc;

@@ -8,6 +8,7 @@
 
 #include "app/cli.h"
 #include "app/http.h"
+#include "app/move.h"
 #include "app/store_sync.h"
 #include "base/num.h"
 #include "gateway/gateway.h"
@@ -130,7 +131,8 @@ static int read_folder(struct read_run *r, const char *dir)
         cli_error(r->cmd, "%s", err_text(err));
         return EXIT_FAILED;
     }
-    if ((err = jc_local_open(&o, &store, why, sizeof why)) < 0)
+    if ((err = move_not_local(&o, why, sizeof why)) < 0 ||
+        (err = jc_local_open(&o, &store, why, sizeof why)) < 0)
         cli_error(r->cmd, "cannot open the data folder %s: %s", dir,
                   why[0] != '\0' ? why : err_text(err));
     else if ((err = store_sync_list(store, &mb, &listing)) < 0)

@@ -28,12 +28,15 @@ def test_no_local_store_is_opened_in_it_whether_the_gateway_runs_or_not(over_bro
     s = over_broker
     s.publish(topic, [{'id': 1}])
     serve = ('serve', '--kafka-listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0')
-    for args in (('publish', topic), serve):
+    commands = (('publish', topic), serve, ('read', topic + '/pivot=00'), ('check',))
+    for args in commands:
         refused(s, *args)
     s.cli('publish', topic, stdin=b'{"id":2}\n')    # through the gateway
     s.stop()
-    for args in (('publish', topic), serve):
+    for args in commands:
         refused(s, *args)
+    out = run_cli(['check', '--data-dir', str(s.data_dir), *s.args]).stdout    # with the gateway's own settings
+    assert out.endswith(b'/state: 0 faults\n'), out
     s.start()
     assert [strip_meta(r.value) for r in read_all(s.kafka, topic, 0)] == [b'{"id":1}', b'{"id":2}']
 
