@@ -191,8 +191,13 @@ int gz_inflate_add(struct gz_inflate *z, struct span in)
     switch (z->codec) {
     case GZ__CODEC__CODEC_NONE:
         return z->out(z->arg, in);
-    case GZ__CODEC__CODEC_GZIP:
     case GZ__CODEC__CODEC_GZIP_OFFLOAD:
+        if (!z->begun && in.p[0] != 0x1f) { /* the store inflated it on its way */
+            z->codec = GZ__CODEC__CODEC_NONE;
+            return z->out(z->arg, in);
+        }
+        return add_gzip(z, in);
+    case GZ__CODEC__CODEC_GZIP:
         return add_gzip(z, in);
     case GZ__CODEC__CODEC_ZSTANDARD:
         return add_zstd(z, in);

@@ -2,8 +2,11 @@
  * Reading stored fragments where they lie: a file below the mounted root of a file:// store, or an
  * object by its signed URL. Plain ones are read by ranges. Compressed ones have no offsets inside:
  * the first read inflates the whole fragment into a scratch file, checks its SHA-1, and later reads
- * come from there until the scratch budget, in bytes and in files, is used up. One that could not
- * be inflated is not tried again for a while.
+ * come from there until the scratch budget, in bytes and in files, is used up. One that is damaged
+ * is not tried again for a while, nor is a store that failed (object.c).
+ *
+ * What is read is checked: length and SHA-1 of what is inflated, or read as a whole; of a part of a
+ * plain one the size of the file, or what the answer says (object.c).
  *
  * Jobs run on the I/O pool and end at home; scratch files are home's.
  */
@@ -101,21 +104,40 @@ static int on_range_bytes(void *arg, struct span bytes)
     return 0;
 }
 
+/* What was read is the whole fragment: then its sum is known. */
+static int check_sum(const struct gz_job *job)
+{
+    struct gz_sha *sha;
+    char hex[41];
+    int err;
+
+    if (job->sha1[0] == '\0' || (int64_t)job->max != job->end - job->begin)
+        return 0;
+    if ((err = gz_sha_new(&sha)) < 0)
+        return err;
+    if ((err = gz_sha_add(sha, blob_span(job->bytes))) == 0 && (err = gz_sha_hex(sha, hex)) == 0 &&
+        strcmp(hex, job->sha1) != 0)
+        err = E_CORRUPT;
+    gz_sha_free(sha);
+    return err;
+}
+
 static int read_plain(struct gz_job *job)
 {
     int64_t from = job->at - job->begin;
+    const struct gz_object_ask ask = {
+        .from = from, .to = from + (int64_t)job->max - 1, .size = job->end - job->begin};
     int err;
 
     if (job->src.path != NULL) {
         if ((err = read_file(job)) == 0)
             job->bytes->len = job->max;
-        return err;
+    } else {
+        err = gz_http_get(job->s, job->src.url, &ask, on_range_bytes, job);
+        if (err == 0 && job->bytes->len != job->max)
+            err = E_CORRUPT;
     }
-    err = gz_http_get(job->s, job->src.url, job->codec, from, from + (int64_t)job->max - 1,
-                      on_range_bytes, job);
-    if (err == 0 && job->bytes->len != job->max)
-        err = E_CORRUPT;
-    return err;
+    return err == 0 ? check_sum(job) : err;
 }
 
 struct load {
@@ -195,6 +217,10 @@ static int make_scratch(const struct gz_store *s, int *out)
 /* Inflates the fragment into its scratch file. */
 static int load(struct gz_job *job)
 {
+    const struct gz_object_ask ask = {.to = -1,
+                                      .size = -1,
+                                      .encoded = job->codec == GZ__CODEC__CODEC_GZIP ||
+                                                 job->codec == GZ__CODEC__CODEC_GZIP_OFFLOAD};
     struct load l = {.job = job};
     char hex[41];
     int err;
@@ -206,7 +232,7 @@ static int load(struct gz_job *job)
     if (job->src.path != NULL)
         err = load_file(&l);
     else
-        err = gz_http_get(job->s, job->src.url, job->codec, 0, -1, on_stored, &l);
+        err = gz_http_get(job->s, job->src.url, &ask, on_stored, &l);
     if (err == 0)
         err = gz_inflate_end(l.z);
     if (err == 0 && l.written != job->end - job->begin)
@@ -324,15 +350,6 @@ static void loaded(struct gz_job *job)
     spools_trim(s);
 }
 
-static void on_home(struct task *t)
-{
-    struct gz_job *job = (struct gz_job *)t;
-
-    if (job->loads)
-        loaded(job);
-    job_end(job);
-}
-
 static struct gz_spool *spool_find(struct gz_store *s, const struct gz_job *job)
 {
     struct gz_spool *sp;
@@ -346,8 +363,38 @@ static struct gz_spool *spool_find(struct gz_store *s, const struct gz_job *job)
     return NULL;
 }
 
-/* Gives the job its spool; run becomes false when it waits for another job that loads it.
- * E_UNSUPPORTED: it was found damaged just now. */
+static struct gz_spool *spool_new(struct gz_store *s, const struct gz_job *job)
+{
+    struct gz_spool *sp = mem_zalloc(sizeof *sp);
+
+    if (sp == NULL)
+        return NULL;
+    *sp = (struct gz_spool){.refs = 1,
+                            .create_revision = job->j->create_revision,
+                            .begin = job->begin,
+                            .end = job->end,
+                            .fd = -1};
+    memcpy(sp->sha1, job->sha1, sizeof sp->sha1);
+    TAILQ_INIT(&sp->waiters);
+    TAILQ_INSERT_HEAD(&s->spools, sp, link);
+    s->spools_n++;
+    return sp;
+}
+
+/* A plain one that is damaged: only its name is kept. */
+static void remember_damage(struct gz_store *s, const struct gz_job *job)
+{
+    struct gz_spool *sp = spool_find(s, job);
+
+    if (sp == NULL && (sp = spool_new(s, job)) == NULL)
+        return;
+    sp->state = SPOOL_FAILED;
+    sp->failed_ms = gz_mono_ms(s);
+    spools_trim(s);
+}
+
+/* Gives the job its spool, if it needs one; run becomes false when it waits for another job that
+ * loads it. E_UNSUPPORTED: it was found damaged, or its store failed, just now. */
 static int use_spool(struct gz_store *s, struct gz_job *job, bool *run)
 {
     struct gz_spool *sp = spool_find(s, job);
@@ -359,18 +406,13 @@ static int use_spool(struct gz_store *s, struct gz_job *job, bool *run)
         spool_drop(s, sp);
         sp = NULL;
     }
+    if (sp == NULL && job->src.url != NULL && gz_http_paused(s, job->src.url))
+        return E_UNSUPPORTED;
+    if (job->codec == GZ__CODEC__CODEC_NONE)
+        return 0;
     if (sp == NULL) {
-        if ((sp = mem_zalloc(sizeof *sp)) == NULL)
+        if ((sp = spool_new(s, job)) == NULL)
             return E_NOMEM;
-        *sp = (struct gz_spool){.refs = 1,
-                                .create_revision = job->j->create_revision,
-                                .begin = job->begin,
-                                .end = job->end,
-                                .fd = -1};
-        memcpy(sp->sha1, job->sha1, sizeof sp->sha1);
-        TAILQ_INIT(&sp->waiters);
-        TAILQ_INSERT_HEAD(&s->spools, sp, link);
-        s->spools_n++;
         job->loads = true;
     } else {
         TAILQ_REMOVE(&s->spools, sp, link);
@@ -383,6 +425,17 @@ static int use_spool(struct gz_store *s, struct gz_job *job, bool *run)
     sp->refs++;
     job->spool = sp;
     return 0;
+}
+
+static void on_home(struct task *t)
+{
+    struct gz_job *job = (struct gz_job *)t;
+
+    if (job->loads)
+        loaded(job);
+    else if (job->err == E_CORRUPT && job->spool == NULL)
+        remember_damage(job->s, job);
+    job_end(job);
 }
 
 int gz_direct_start(struct gz_journal *j, const struct gz_frag *f, int64_t begin, size_t max,
@@ -411,9 +464,7 @@ int gz_direct_start(struct gz_journal *j, const struct gz_frag *f, int64_t begin
     if ((err = gz_source_of(s, f->url, &job->src)) < 0)
         goto out;
     err = E_NOMEM;
-    if ((job->bytes = blob_new(max)) == NULL)
-        goto out;
-    if (f->codec != GZ__CODEC__CODEC_NONE && (err = use_spool(s, job, &run)) < 0)
+    if ((job->bytes = blob_new(max)) == NULL || (err = use_spool(s, job, &run)) < 0)
         goto out;
     if (run) {
         job->task.run = run_job;

@@ -14,11 +14,15 @@ struct gz_source {
 MUST_USE int gz_source_of(const struct gz_store *s, const char *url, struct gz_source *out);
 void gz_source_fini(struct gz_source *src);
 
-/* I/O pool. Gets bytes [from, to] of an object (to < 0: all of it), as they are stored. out returns
- * 0 or an error that ends the transfer. E_NOTFOUND, E_DENIED, E_IO, E_CLOSED. */
+/* I/O pool. Gets bytes of an object as they are stored; out sees none but those that were asked
+ * for, and returns 0 or an error that ends the transfer. E_NOTFOUND, E_DENIED, E_TIMEOUT (the store
+ * is slow), E_IO (it fails, or answers with something else), E_CLOSED; E_UNSUPPORTED: not asked,
+ * since the store failed or was slow a moment ago. */
 typedef int gz_http_fn(void *arg, struct span bytes);
-MUST_USE int gz_http_get(struct gz_store *s, const char *url, Gz__Codec codec, int64_t from,
-                         int64_t to, gz_http_fn *out, void *arg);
+MUST_USE int gz_http_get(struct gz_store *s, const char *url, const struct gz_object_ask *ask,
+                         gz_http_fn *out, void *arg);
+/* Any thread. True: gz_http_get would not ask now. */
+bool gz_http_paused(struct gz_store *s, const char *url);
 /* Drops idle handles. */
 void gz_http_end(struct gz_store *s);
 

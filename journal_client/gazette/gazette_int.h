@@ -22,6 +22,7 @@
 #include "base/writer.h"
 #include "journal_client/gazette.h"
 #include "journal_client/gazette/grpc.h"
+#include "journal_client/gazette/object.h"
 #include "journal_client/hub.h"
 #include "journal_client/txn_clock.h"
 #include <gazette_proto/broker.pb-c.h>
@@ -561,6 +562,7 @@ struct gz_store {
     atomic_bool io_stop;       /* transfers under way give up */
     pthread_mutex_t curl_lock; /* a leaf */
     void *curls[8];            /* idle handles; lock: curl */
+    struct gz_origins origins; /* object stores that failed; lock: curl */
 };
 
 static inline struct gz_store *gz_store_of(struct jc_store *s)

@@ -325,6 +325,11 @@ static void on_direct(void *arg, int err, struct blob *bytes)
     struct gz_range *r = arg;
 
     r->job = NULL;
+    if (err == E_UNSUPPORTED) { /* the store failed meanwhile */
+        r->no_direct = true;
+        step(r);
+        return;
+    }
     if (err < 0) {
         log_peer(LOG_WARN, "gazette.direct", LF_STR("journal", r->j->name),
                  LF_INT("offset", r->begin), LF_ERR(err));

@@ -1,4 +1,8 @@
-/* Paths and URLs of fragments, transfers by libcurl, and SHA-1 over what came. */
+/*
+ * Paths and URLs of fragments, transfers by libcurl, and SHA-1 over what came. What an answer must
+ * be is in object.c. Redirects are not followed: who signed a URL knows where the object lies, and
+ * brokers have what cannot be had there.
+ */
 #include <curl/curl.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -8,9 +12,12 @@
 #include "base/num.h"
 #include "journal_client/gazette/direct.h"
 
-#define CONNECT_S  5
-#define SLOW_BYTES 1024 /* a transfer below this rate for SLOW_S seconds is given up */
-#define SLOW_S     20
+#define CONNECT_S 5
+/* A transfer below this rate for SLOW_S seconds is given up, and one of a range takes no longer
+ * than that and what its bytes take at this rate: it holds a thread of the pool, and brokers have
+ * them as well. */
+#define SLOW_BYTES (64 << 10)
+#define SLOW_S     10
 
 /* "%2F" and the like; returns the length, or E_SYNTAX. */
 static int decode(const char *from, char *to)
@@ -83,16 +90,42 @@ void gz_source_fini(struct gz_source *src)
 
 struct transfer {
     struct gz_store *s;
+    const struct gz_object_ask *ask;
+    struct gz_object_answer answer;
     gz_http_fn *out;
     void *arg;
+    bool judged;
     int err;
 };
+
+static size_t on_header(char *p, size_t size, size_t n, void *arg)
+{
+    struct transfer *t = arg;
+
+    gz_object_header(&t->answer, span_of(p, size * n));
+    return size * n;
+}
+
+/* Before the first byte is taken, or at the end when there was none. */
+static int judge(struct transfer *t)
+{
+    const struct gz_object_answer *a = &t->answer;
+    int err = t->judged ? 0 : gz_object_judge(a, t->ask);
+
+    t->judged = true;
+    if (err == E_IO) /* URLs are secrets */
+        log_peer(LOG_WARN, "gazette.object_refused", LF_INT("status", a->status),
+                 LF_INT("asked_from", t->ask->from), LF_INT("asked_to", t->ask->to),
+                 LF_INT("from", a->from), LF_INT("to", a->to), LF_INT("size", a->size));
+    return err;
+}
 
 static size_t on_bytes(char *p, size_t size, size_t n, void *arg)
 {
     struct transfer *t = arg;
 
-    t->err = t->out(t->arg, span_of(p, size * n));
+    if ((t->err = judge(t)) == 0)
+        t->err = t->out(t->arg, span_of(p, size * n));
     return t->err < 0 ? 0 : size * n;
 }
 
@@ -146,62 +179,95 @@ void gz_http_end(struct gz_store *s)
     }
 }
 
-static int err_of(CURL *h, CURLcode rc, const struct transfer *t)
+static int err_of(CURLcode rc, struct transfer *t)
 {
-    long status = 0;
-
     if (t->err < 0)
         return t->err;
     if (rc == CURLE_OK)
-        return 0;
+        return judge(t);
     if (rc == CURLE_OUT_OF_MEMORY)
         return E_NOMEM;
     if (rc == CURLE_ABORTED_BY_CALLBACK)
         return E_CLOSED;
-    (void)curl_easy_getinfo(h, CURLINFO_RESPONSE_CODE, &status);
-    if (status == 404)
-        return E_NOTFOUND;
-    return status == 401 || status == 403 ? E_DENIED : E_IO;
+    if (rc == CURLE_OPERATION_TIMEDOUT)
+        return E_TIMEOUT;
+    int err = gz_object_judge(&t->answer, t->ask);
+    return err == E_NOTFOUND || err == E_DENIED ? err : E_IO;
 }
 
-int gz_http_get(struct gz_store *s, const char *url, Gz__Codec codec, int64_t from, int64_t to,
-                gz_http_fn *out, void *arg)
+static void set_limits(CURL *h, const struct gz_object_ask *ask)
 {
-    struct transfer t = {.s = s, .out = out, .arg = arg};
-    struct curl_slist *headers;
-    char range[64];
-    CURL *h = handle_take(s);
-    int err = E_NOMEM;
-
-    if (h == NULL)
-        return E_NOMEM;
-    /* No layer between may inflate what is stored compressed, nor compress what is not. */
-    headers = curl_slist_append(NULL, codec == GZ__CODEC__CODEC_GZIP ? "Accept-Encoding: gzip"
-                                                                     : "Accept-Encoding: identity");
-    if (headers == NULL)
-        goto out;
-    if (to >= 0) {
-        (void)snprintf(range, sizeof range, "%lld-%lld", (long long)from, (long long)to);
-        (void)curl_easy_setopt(h, CURLOPT_RANGE, range);
-    }
-    (void)curl_easy_setopt(h, CURLOPT_URL, url);
-    (void)curl_easy_setopt(h, CURLOPT_HTTPHEADER, headers);
-    (void)curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
-    (void)curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
-    (void)curl_easy_setopt(h, CURLOPT_FAILONERROR, 1L);
     (void)curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
     (void)curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, (long)SLOW_BYTES);
     (void)curl_easy_setopt(h, CURLOPT_LOW_SPEED_TIME, (long)SLOW_S);
+    if (ask->to >= 0)
+        (void)curl_easy_setopt(h, CURLOPT_TIMEOUT_MS,
+                               SLOW_S * 1000L + (ask->to - ask->from) * 1000L / SLOW_BYTES);
+}
+
+static int transfer(CURL *h, struct transfer *t, const char *url)
+{
+    const struct gz_object_ask *ask = t->ask;
+    struct curl_slist *headers;
+    char range[64];
+
+    /* No layer between may inflate what is stored compressed, nor compress what is not. */
+    headers = curl_slist_append(NULL, ask->encoded ? "Accept-Encoding: gzip"
+                                                   : "Accept-Encoding: identity");
+    if (headers == NULL)
+        return E_NOMEM;
+    if (ask->to >= 0) {
+        (void)snprintf(range, sizeof range, "%lld-%lld", (long long)ask->from, (long long)ask->to);
+        (void)curl_easy_setopt(h, CURLOPT_RANGE, range);
+    }
+    set_limits(h, ask);
+    (void)curl_easy_setopt(h, CURLOPT_URL, url);
+    (void)curl_easy_setopt(h, CURLOPT_HTTPHEADER, headers);
+    (void)curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
+    (void)curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
+    (void)curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(h, CURLOPT_FAILONERROR, 1L);
     (void)curl_easy_setopt(h, CURLOPT_NOPROGRESS, 0L);
     (void)curl_easy_setopt(h, CURLOPT_XFERINFOFUNCTION, on_progress);
-    (void)curl_easy_setopt(h, CURLOPT_XFERINFODATA, &t);
+    (void)curl_easy_setopt(h, CURLOPT_XFERINFODATA, t);
+    (void)curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_header);
+    (void)curl_easy_setopt(h, CURLOPT_HEADERDATA, t);
     (void)curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_bytes);
-    (void)curl_easy_setopt(h, CURLOPT_WRITEDATA, &t);
+    (void)curl_easy_setopt(h, CURLOPT_WRITEDATA, t);
     CURLcode rc = curl_easy_perform(h);
-    err = err_of(h, rc, &t);
-out:
     curl_slist_free_all(headers);
-    handle_give(s, h);
+    return err_of(rc, t);
+}
+
+bool gz_http_paused(struct gz_store *s, const char *url)
+{
+    pthread_mutex_lock(&s->curl_lock);
+    bool paused = gz_origin_paused(&s->origins, span_str(url), gz_mono_ms(s));
+    pthread_mutex_unlock(&s->curl_lock);
+    return paused;
+}
+
+int gz_http_get(struct gz_store *s, const char *url, const struct gz_object_ask *ask,
+                gz_http_fn *out, void *arg)
+{
+    struct transfer t = {.s = s, .ask = ask, .out = out, .arg = arg};
+    CURL *h;
+    int err;
+
+    pthread_mutex_lock(&s->curl_lock);
+    bool may = gz_origin_begin(&s->origins, span_str(url), gz_mono_ms(s));
+    pthread_mutex_unlock(&s->curl_lock);
+    if (!may)
+        return E_UNSUPPORTED;
+    if ((h = handle_take(s)) == NULL) {
+        err = E_NOMEM;
+    } else {
+        err = transfer(h, &t, url);
+        handle_give(s, h);
+    }
+    pthread_mutex_lock(&s->curl_lock);
+    gz_origin_ended(&s->origins, span_str(url), err, gz_mono_ms(s));
+    pthread_mutex_unlock(&s->curl_lock);
     return err;
 }
 

@@ -276,6 +276,24 @@ static void raw_snappy_is_none_of_a_brokers(void **state)
     wr_fini(&s.got);
 }
 
+/* GZIP_OFFLOAD: who stores it may inflate it on its way. */
+static void an_offloaded_fragment_may_come_inflated(void **state)
+{
+    struct sink s = {.limit = TEXT_BYTES};
+    struct gz_inflate *z;
+
+    (void)state;
+    wr_init(&s.got, TEXT_BYTES);
+    assert_int_equal(gz_inflate_new(GZ__CODEC__CODEC_GZIP_OFFLOAD, on_out, &s, &z), 0);
+    for (size_t at = 0; at < TEXT_BYTES; at += TEXT_BYTES / 10)
+        assert_int_equal(gz_inflate_add(z, span_of(text + at, TEXT_BYTES / 10)), 0);
+    assert_int_equal(gz_inflate_end(z), 0);
+    gz_inflate_free(z);
+    assert_int_equal(wr_len(&s.got), TEXT_BYTES);
+    assert_memory_equal(s.got.b->data, text, TEXT_BYTES);
+    wr_fini(&s.got);
+}
+
 static void an_unknown_codec_is_not_supported(void **state)
 {
     struct gz_inflate *z;
@@ -294,6 +312,7 @@ int main(void)
         cmocka_unit_test(a_fragment_longer_than_it_says_is_given_up_early),
         cmocka_unit_test(a_snappy_chunk_of_more_than_its_format_allows_is_refused),
         cmocka_unit_test(raw_snappy_is_none_of_a_brokers),
+        cmocka_unit_test(an_offloaded_fragment_may_come_inflated),
         cmocka_unit_test(an_unknown_codec_is_not_supported),
     };
 
