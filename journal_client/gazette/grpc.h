@@ -65,7 +65,9 @@ struct gz_pool_opts {
     const char *(*token)(void *arg);
     void (*token_refused)(void *arg); /* a call ended with E_DENIED; required with token */
     void *token_arg;
-    int64_t connect_ms; /* 0 = 5 s */
+    int64_t connect_ms; /* over all addresses of a name; 0 = 5 s */
+    const char
+        *hosts_file; /* names are looked up here alone (for tests); NULL: as the system does */
 };
 
 /* E_SYNTAX: an endpoint is not HOST:PORT. E_INVALID: TLS files. why: one line, may be NULL. */
@@ -85,12 +87,12 @@ void gz_call_finish(struct gz_call *c);
 /* No callback follows. */
 void gz_call_cancel(struct gz_call *c);
 
-/* --- HTTP/2 (h2.c); used by the pool --- */
+/* --- HTTP/2 (h2.c, h2_call.c, dial.c); used by the pool --- */
 struct gz_conn;
 
 struct gz_conn_opts {
     struct event_base *base;
-    void *evdns; /* struct evdns_base *, NULL for numeric addresses */
+    void *evdns; /* struct evdns_base *, NULL: host is an address */
     void *tls;   /* SSL_CTX *, NULL: plain */
     const char *host;
     uint16_t port;
@@ -110,5 +112,7 @@ void gz_conn_free(struct gz_conn *c, int err);
 bool gz_conn_silent(struct gz_conn *c);
 /* False once it broke or was told to go away. */
 bool gz_conn_usable(const struct gz_conn *c);
+/* Another call begins at once: the peer's bound is not reached. */
+bool gz_conn_room(const struct gz_conn *c);
 MUST_USE int gz_conn_call(struct gz_conn *c, const char *method, const char *token,
                           int64_t timeout_ms, const struct gz_call_cb *cb, struct gz_call **out);

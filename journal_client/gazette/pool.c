@@ -24,6 +24,7 @@
 #define AVOID_MS     5000 /* after the first failure; doubled with each that follows */
 #define AVOID_MAX_MS 300000
 #define MARKS        32
+#define CONNS_MAX    8 /* to one endpoint */
 
 struct entry {
     TAILQ_ENTRY(entry) link;
@@ -51,6 +52,7 @@ struct gz_pool {
     void (*token_refused)(void *arg);
     void *token_arg;
     int64_t connect_ms;
+    char *hosts_file;
     struct gz_endpoint endpoints[GZ_ENDPOINTS_MAX];
     size_t endpoints_n, next;
     TAILQ_HEAD(, entry) entries;
@@ -200,6 +202,10 @@ int gz_pool_new(struct event_base *base, const struct gz_pool_opts *o, struct gz
     p->token = o->token;
     p->token_refused = o->token_refused;
     p->token_arg = o->token_arg;
+    if (o->hosts_file != NULL && (p->hosts_file = mem_strdup(o->hosts_file)) == NULL) {
+        mem_free(p);
+        return E_NOMEM;
+    }
     p->connect_ms = o->connect_ms > 0 ? o->connect_ms : CONNECT_MS;
     const struct timeval every = {PROBE_S, 0};
     if ((p->probe = event_new(base, -1, EV_PERSIST, on_probe, p)) == NULL ||
@@ -233,6 +239,7 @@ void gz_pool_free(struct gz_pool *p)
     if (p->evdns != NULL)
         evdns_base_free(p->evdns, 0);
     SSL_CTX_free(p->tls);
+    mem_free(p->hosts_file);
     mem_free(p);
 }
 
@@ -261,6 +268,21 @@ static void on_denied(void *arg)
         e->pool->token_refused(e->pool->token_arg);
 }
 
+static int names_new(struct gz_pool *p)
+{
+    int flags = EVDNS_BASE_DISABLE_WHEN_INACTIVE;
+
+    if (p->evdns != NULL)
+        return 0;
+    if (p->hosts_file == NULL)
+        flags |= EVDNS_BASE_INITIALIZE_NAMESERVERS;
+    if ((p->evdns = evdns_base_new(p->base, flags)) == NULL)
+        return E_NOMEM;
+    if (p->hosts_file != NULL)
+        (void)evdns_base_load_hosts(p->evdns, p->hosts_file);
+    return 0;
+}
+
 static int connect_to(struct gz_pool *p, const struct gz_endpoint *at, bool configured,
                       struct entry **out)
 {
@@ -277,16 +299,15 @@ static int connect_to(struct gz_pool *p, const struct gz_endpoint *at, bool conf
 
     if (evutil_getaddrinfo(at->host, NULL, &hints, &found) == 0)
         evutil_freeaddrinfo(found);
-    else if (p->evdns == NULL &&
-             (p->evdns = evdns_base_new(p->base, EVDNS_BASE_INITIALIZE_NAMESERVERS |
-                                                     EVDNS_BASE_DISABLE_WHEN_INACTIVE)) == NULL)
-        return E_NOMEM;
+    else if ((err = names_new(p)) == 0)
+        o.evdns = p->evdns;
+    else
+        return err;
     if ((e = mem_zalloc(sizeof *e)) == NULL)
         return E_NOMEM;
     e->pool = p;
     e->at = *at;
     e->configured = configured;
-    o.evdns = p->evdns;
     o.arg = e;
     if ((err = gz_conn_new(&o, &e->conn)) < 0) {
         mem_free(e);
@@ -311,23 +332,42 @@ static struct gz_endpoint choose(struct gz_pool *p)
     return p->endpoints[p->next];
 }
 
+/* One that takes a call at once; else one on which it waits for its turn. more: another one had
+ * better be opened (proxies bound the calls of a connection, brokers do not). */
+static struct entry *pick(struct gz_pool *p, const struct gz_endpoint *at, bool *more)
+{
+    struct entry *e, *full = NULL;
+    size_t n = 0;
+
+    *more = false;
+    TAILQ_FOREACH(e, &p->entries, link)
+    {
+        if (!same(&e->at, at) || !gz_conn_usable(e->conn))
+            continue;
+        if (gz_conn_room(e->conn))
+            return e;
+        full = e;
+        n++;
+    }
+    *more = n < CONNS_MAX;
+    return full;
+}
+
 int gz_pool_call(struct gz_pool *p, const char *endpoint, const char *method, int64_t timeout_ms,
                  const struct gz_call_cb *cb, struct gz_call **out)
 {
     struct gz_endpoint at;
-    struct entry *e;
-    bool configured = endpoint == NULL || parse_url(p, endpoint, &at) < 0 || avoided(p, &at);
-    int err;
+    struct entry *e, *made;
+    bool more, configured = endpoint == NULL || parse_url(p, endpoint, &at) < 0 || avoided(p, &at);
+    int err = E_AGAIN;
 
     *out = NULL;
     if (configured)
         at = choose(p);
-    TAILQ_FOREACH(e, &p->entries, link)
-    {
-        if (same(&e->at, &at) && gz_conn_usable(e->conn))
-            break;
-    }
-    if (e == NULL && (err = connect_to(p, &at, configured, &e)) < 0)
+    e = pick(p, &at, &more);
+    if (more && (err = connect_to(p, &at, configured, &made)) == 0)
+        e = made;
+    else if (e == NULL)
         return err;
     e->configured = e->configured || configured;
     return gz_conn_call(e->conn, method, p->token == NULL ? NULL : p->token(p->token_arg),

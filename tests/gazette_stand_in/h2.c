@@ -390,7 +390,9 @@ static int session_new(struct si_conn *c)
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, 16384},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, c->si->o.max_streams},
     };
+    size_t n = c->si->o.max_streams > 0 ? 3 : 2;
 
     if (nghttp2_session_callbacks_new(&cbs) != 0)
         return E_NOMEM;
@@ -402,7 +404,7 @@ static int session_new(struct si_conn *c)
     nghttp2_session_callbacks_set_on_stream_close_callback(cbs, on_close);
     int rv = nghttp2_session_server_new(&c->session, cbs, c);
     nghttp2_session_callbacks_del(cbs);
-    if (rv != 0 || nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings, 2) != 0 ||
+    if (rv != 0 || nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings, n) != 0 ||
         nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0, INT32_MAX) != 0)
         return E_NOMEM;
     return 0;

@@ -48,6 +48,7 @@ struct stand_in_opts {
     int64_t assign_lag_ms;   /* from the making of a journal to its route; 0: none */
     int64_t unassign_lag_ms; /* from a full suspension to the loss of the route; < 0: when it is
                                 resumed */
+    uint32_t max_streams; /* calls of a connection at a time, as proxies bound them; 0: no bound */
 };
 
 /* E_IO: a port is taken. E_SYNTAX: auth_keys. */
