@@ -34,6 +34,8 @@ static bool rise(struct gz_journal *j, int64_t first)
     j->first = first;
     j->maybe_first = 0;
     trim(j);
+    if (j->frags.n == 0 || j->frags.v[0].begin >= first)
+        gz_tail_skip(j, first);
     return true;
 }
 
@@ -44,8 +46,11 @@ bool gz_first_take(struct gz_journal *j, const struct gz_frags *list)
 
     j->first_ms = list->at_ms;
     /* Nothing at all is left below the head that was known when it was asked. While that head is
-     * not sure, it may be that everything was lost (settle.c). */
-    if (list->n == 0 && (list->more || j->state != GZ_J_TAIL || gz_settling(j)))
+     * not sure, it may be that everything was lost (settle.c); one that the primary told is sure,
+     * and where nothing is left the tail does not come there by itself. */
+    if (list->n == 0 &&
+        (list->more || j->state != GZ_J_TAIL ||
+         (gz_settling(j) && !(gz_tail_behind(j) && list->at_head >= j->confirmed_head))))
         return false;
     if (begin <= j->first) {
         j->maybe_first = 0;

@@ -149,6 +149,8 @@ static int start(struct gz_journal *j, bool first_only, gz_frags_fn *done, void 
     c->first_only = first_only;
     c->list.at_ms = gz_mono_ms(j->store);
     c->list.at_head = j->next.write_head;
+    if (j->confirmed && j->confirmed_head > c->list.at_head)
+        c->list.at_head = j->confirmed_head;
     if ((err = ask(c)) < 0) {
         gz_frags_cancel(c);
         return err;

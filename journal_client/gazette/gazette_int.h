@@ -130,7 +130,7 @@ struct gz_frags {
     struct gz_frag *v; /* by rising begin; nothing covered by another */
     size_t n, cap;
     int64_t at_ms;   /* when it was asked for, monotonic; 0: never */
-    int64_t at_head; /* the head that was known then */
+    int64_t at_head; /* the head that was known then, by the tail or the primary's word */
     bool more;       /* it was cut off behind the first ones */
 };
 void gz_frags_fini(struct gz_frags *f);
@@ -362,6 +362,8 @@ void gz_search_stop(struct gz_journal *j);
 void gz_scan_start(struct gz_journal *j, int64_t from, int64_t to, bool aligned);
 void gz_tail_start(struct gz_journal *j);
 void gz_tail_stop(struct gz_journal *j);
+/* Nothing lies between the tail's place and `to` any more: it goes on there. */
+void gz_tail_skip(struct gz_journal *j, int64_t to);
 /* idle.c; home */
 void gz_ring_add(struct gz_journal *j, int64_t at, struct blob *bytes);
 void gz_ring_drop(struct gz_journal *j);
@@ -400,6 +402,8 @@ void gz_heads_adopt(struct gz_journal *j, const struct jc_heads *heads);
 void gz_heads_new_life(struct gz_journal *j);
 /* settle.c; home */
 bool gz_settling(const struct gz_journal *j);
+/* The primary said where it ends, and the tail has not come there. */
+bool gz_tail_behind(const struct gz_journal *j);
 /* grace: what was told is still as good as a moment ago. */
 void gz_settle_start(struct gz_journal *j, bool grace);
 void gz_settle_first(struct gz_journal *j);

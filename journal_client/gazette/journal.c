@@ -159,6 +159,11 @@ static void on_start_frags(void *arg, int err, int status, struct gz_frags *list
     if (j->frags.n == 0 && j->empty_head > j->first)
         j->first = j->empty_head;
     j->empty_head = 0;
+    /* All content had been removed by then, and so has been what lay behind it: brokers that know
+     * no fragment tell of 0 as their head. */
+    if (j->frags.n == 0 && j->kept_sound && j->kept.log_start >= j->kept.content_end &&
+        j->kept.write_head > j->first)
+        j->first = j->kept.write_head;
     ask_head(j);
 }
 

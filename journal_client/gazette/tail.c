@@ -128,6 +128,20 @@ void gz_tail_stop(struct gz_journal *j)
     j->call = NULL;
 }
 
+void gz_tail_skip(struct gz_journal *j, int64_t to)
+{
+    if (j->state != GZ_J_TAIL || !j->tail_set || j->tail.pos >= to)
+        return;
+    log_event(LOG_WARN, "gazette.tail_skips", LF_STR("journal", j->name),
+              LF_INT("from", j->tail.pos), LF_INT("to", to));
+    gz_tail_stop(j);
+    gz_fresh_failed(j);
+    gz_ring_drop(j);
+    gz_feed_fini(&j->tail);
+    gz_feed_init(&j->tail, to, true);
+    gz_arm(j->timer, 1);
+}
+
 void gz_search_done(struct gz_journal *j)
 {
     j->state = GZ_J_TAIL;

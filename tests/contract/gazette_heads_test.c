@@ -159,6 +159,71 @@ static void a_head_is_settling_until_the_primary_was_heard(void **state)
     bench_end(&b);
 }
 
+/* --- nothing left --- */
+
+/* Brokers that list no fragment tell of 0 as the head, though the primary knows where it ends. A
+ * gateway that saw the content go knows it at once. */
+static void a_restart_where_all_was_removed_settles_at_once(void **state)
+{
+    struct bench b = {.o = {.fragment_store = "file:///", .start_ms = 1000}};
+
+    (void)state;
+    bench_start(&b);
+    bench_follow(&b);
+    assert_int_equal(bench_append(&b, 100), 0);
+    bench_expect_head(&b);
+    /* Behind the content lies what is hidden. */
+    assert_int_equal(lab_append(&b.lab, b.j, "A00000000000ffff:\n"), 0);
+    int64_t head = stand_in_head(b.si, BENCH_JOURNAL);
+    assert_true(head > end_of(&b));
+    assert_int_equal(stand_in_close_fragments(b.si, BENCH_JOURNAL), 0);
+    assert_int_equal(stand_in_prune(b.si, BENCH_JOURNAL, 1), 0);
+    while (b.heads.log_start < end_of(&b))
+        assert_true(mailbox_wait(&b.lab.mb, LAB_WAIT_MS) > 0);
+    b.o.start_ms = INT64_C(3600) * 1000;
+    uint64_t lists = stand_in_calls(b.si, STAND_IN_FRAGMENTS);
+    restart(&b);
+    bench_follow(&b);
+    wait_settled(&b, true);
+    /* No lists were waited for that agree. */
+    assert_true(stand_in_calls(b.si, STAND_IN_FRAGMENTS) <= lists + 3);
+    assert_int_equal(b.heads.log_start, end_of(&b));
+    assert_int_equal(b.heads.content_end, end_of(&b));
+    assert_int_equal(b.heads.write_head, head);
+    assert_int_equal(b.heads.life, 0);
+    assert_false(b.went_back);
+    bench_end(&b);
+}
+
+/* One that never saw the journal believes lists that agree for a while; and the tail goes on. */
+static void a_gateway_that_finds_nothing_left_settles_and_goes_on(void **state)
+{
+    struct bench b = {.o = {.fragment_store = "file:///"}};
+    struct lab_read r = {0};
+
+    (void)state;
+    bench_start(&b);
+    assert_int_equal(bench_append(&b, 100), 0);
+    assert_int_equal(stand_in_close_fragments(b.si, BENCH_JOURNAL), 0);
+    assert_int_equal(stand_in_prune(b.si, BENCH_JOURNAL, 1), 0);
+    bench_reopen(&b);
+    bench_follow(&b);
+    wait_settled(&b, true);
+    assert_int_equal(b.heads.first, end_of(&b));
+    assert_int_equal(b.heads.write_head, end_of(&b));
+    int64_t from = end_of(&b);
+    assert_int_equal(bench_append(&b, 5), 0);
+    bench_expect_head(&b);
+    const struct jc_read_opts o = {
+        .journal = b.j, .offset = from, .end_offset = end_of(&b), .block = true};
+    lab_read(&b.lab, &r, &o);
+    assert_int_equal(r.err, 0);
+    assert_int_equal(r.first_offset, from);
+    assert_int_equal(r.n, 5 * BENCH_DOC);
+    mem_free(r.text);
+    bench_end(&b);
+}
+
 /* --- loss --- */
 
 static void wait_life(struct bench *b, uint32_t life)
@@ -241,11 +306,16 @@ int main(void)
         cmocka_unit_test(heads_are_not_lower_behind_a_restart_while_no_broker_answers),
         cmocka_unit_test(a_broker_that_knows_less_lowers_nothing_and_the_primary_settles_it),
         cmocka_unit_test(a_head_is_settling_until_the_primary_was_heard),
+        cmocka_unit_test(a_restart_where_all_was_removed_settles_at_once),
+        cmocka_unit_test(a_gateway_that_finds_nothing_left_settles_and_goes_on),
         cmocka_unit_test(bytes_that_all_replicas_lost_begin_a_new_life),
         cmocka_unit_test(a_loss_while_this_process_was_down_is_noticed),
         cmocka_unit_test(a_blocked_read_behind_what_was_lost_ends_out_of_range),
     };
 
     log_setup(LOG_WARN, LOG_FORMAT_TEXT);
+    const char *only = getenv("SLUICE_TEST_ONLY"); // NOLINT(concurrency-mt-unsafe): one thread yet
+    if (only != NULL)
+        cmocka_set_test_filter(only);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
