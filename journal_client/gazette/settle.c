@@ -11,14 +11,21 @@
  * Home thread.
  */
 #include "base/log.h"
+#include "journal_client/gazette/append.h"
 #include "journal_client/gazette/gazette_int.h"
 
-#define FIRST_MS 1000 /* heads of earlier runs are told when no broker answers for so long */
-#define GRACE_MS 500  /* a tail that broke off: for so long its heads are as good as just before */
-#define LOWER_MS 1000 /* between the answers that tell of a loss */
-#define LOWER_N  2
+#define FIRST_MS  1000 /* heads of earlier runs are told when no broker answers for so long */
+#define GRACE_MS  500  /* a tail that broke off: for so long its heads are as good as just before */
+#define BEHIND_MS 1000 /* between looks at a tail that does not come to the head */
+#define LOWER_MS  1000 /* between the answers that tell of a loss */
+#define LOWER_N   2
 
 enum { NO_RESUME = 1 };
+
+bool gz_tail_behind(const struct gz_journal *j)
+{
+    return j->state == GZ_J_TAIL && j->confirmed && j->tail_set && j->tail.pos < j->confirmed_head;
+}
 
 bool gz_settling(const struct gz_journal *j)
 {
@@ -27,17 +34,19 @@ bool gz_settling(const struct gz_journal *j)
     if (j->state != GZ_J_TAIL)
         return false;
     if (j->confirmed)
-        return j->tail_set && j->tail.pos < j->confirmed_head;
+        return gz_tail_behind(j);
     return j->unsure_ms < 0 || gz_mono_ms(j->store) - j->unsure_ms >= GRACE_MS;
 }
 
 static void ask(struct gz_journal *j);
 
-static void again(struct gz_journal *j)
+/* err, message: of the call; 0 and "" when it was answered, by a status. */
+static void again(struct gz_journal *j, int err, const char *message)
 {
     if (j->settle_attempt == 4)
         log_peer(LOG_WARN, "gazette.head_unsure", LF_STR("journal", j->name),
-                 LF_STR("status", gz_status_text(j->settle_status)));
+                 LF_STR("status", gz_status_text(j->settle_status)), LF_STR("message", message),
+                 LF_ERR(err));
     gz_arm(j->settle_timer, gz_backoff_ms(j->settle_attempt++));
     gz_journal_publish(j);
 }
@@ -48,7 +57,19 @@ static void confirmed(struct gz_journal *j, int64_t head)
     j->confirmed_head = head;
     j->settle_lower = 0;
     (void)event_del(j->settle_timer);
+    if (j->settling) /* see to it that the tail comes there */
+        gz_arm(j->settle_timer, BEHIND_MS);
     gz_journal_publish(j);
+}
+
+/* The tail has not come to the head for a while. Where all fragments were removed nothing will
+ * bring it there: lists say so (first.c). */
+static void look_behind(struct gz_journal *j)
+{
+    if (!gz_tail_behind(j))
+        return;
+    gz_first_look(j, BEHIND_MS / 2);
+    gz_arm(j->settle_timer, BEHIND_MS);
 }
 
 /* The primary said it. */
@@ -78,7 +99,7 @@ static void on_frags(void *arg, int err, int status, struct gz_frags *list)
 
     j->settle_frags = NULL;
     if (err < 0 || status != GZ_OK)
-        again(j);
+        again(j, err, "");
     else
         judge(j, list->n == 0 ? 0 : list->v[list->n - 1].end);
 }
@@ -91,7 +112,11 @@ static void on_message(void *arg, struct span msg)
     if (m == NULL)
         return;
     j->settle_status = m->status;
-    j->settle_head = m->commit == NULL ? -1 : m->commit->end;
+    j->settle_head = -1;
+    if (m->commit != NULL && gz_commit_sane(m->commit->begin, m->commit->end))
+        j->settle_head = m->commit->end;
+    else if (m->commit != NULL)
+        j->settle_status = -1; /* nonsense is no answer */
     gz__append_response__free_unpacked(m, NULL);
 }
 
@@ -108,10 +133,11 @@ static void on_end(void *arg, const struct gz_end *end)
     } else if (end->err == 0 && j->settle_status == GZ_SUSPENDED && j->suspend_level != 0) {
         confirmed(j, j->suspend_offset);
     } else if (end->err == 0 && j->settle_status == GZ_INDEX_GREATER) {
-        if (gz_frags_ask(j, on_frags, j, &j->settle_frags) < 0)
-            again(j);
+        int err = gz_frags_ask(j, on_frags, j, &j->settle_frags);
+        if (err < 0)
+            again(j, err, "");
     } else {
-        again(j);
+        again(j, end->err, end->message);
     }
 }
 
@@ -152,8 +178,9 @@ static void ask(struct gz_journal *j)
     j->settle_known = known > j->min_head ? known : j->min_head;
     j->settle_status = -1;
     j->settle_head = -1;
-    if (send_barrier(j) < 0)
-        again(j);
+    int err = send_barrier(j);
+    if (err < 0)
+        again(j, err, "");
 }
 
 void gz_settle_start(struct gz_journal *j, bool grace)
@@ -182,8 +209,10 @@ void gz_settle_on_timer(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     gz_journal_publish(j);
-    if (!j->settling || j->confirmed)
+    if (!j->settling || j->confirmed) {
+        look_behind(j);
         return;
+    }
     if (j->settle_call == NULL && j->settle_frags == NULL)
         ask(j);
     /* The grace may end while the call is on its way; a timer may also fire a moment early. */
