@@ -73,7 +73,10 @@ struct gz_pool_opts {
 /* E_SYNTAX: an endpoint is not HOST:PORT. E_INVALID: TLS files. why: one line, may be NULL. */
 MUST_USE int gz_pool_new(struct event_base *base, const struct gz_pool_opts *o,
                          struct gz_pool **out, char *why, size_t why_bytes);
-/* Ends all calls (E_CLOSED), closes all connections. */
+/* Ends all calls (E_CLOSED), closes all connections; no call is made any more. */
+void gz_pool_close(struct gz_pool *p);
+/* Likewise, and frees it. NULL is allowed. Not from inside the event base: it is run once more, for
+ * look-ups that were given up. */
 void gz_pool_free(struct gz_pool *p);
 
 /* Starts a call of /protocol.Journal/<method>. endpoint: a broker's URL as in a route, or NULL for

@@ -223,12 +223,10 @@ int gz_pool_new(struct event_base *base, const struct gz_pool_opts *o, struct gz
     return 0;
 }
 
-void gz_pool_free(struct gz_pool *p)
+void gz_pool_close(struct gz_pool *p)
 {
     struct entry *e;
 
-    if (p == NULL)
-        return;
     while ((e = TAILQ_FIRST(&p->entries)) != NULL) {
         TAILQ_REMOVE(&p->entries, e, link);
         gz_conn_free(e->conn, E_CLOSED);
@@ -236,8 +234,18 @@ void gz_pool_free(struct gz_pool *p)
     }
     if (p->probe != NULL)
         event_free(p->probe);
-    if (p->evdns != NULL)
+    p->probe = NULL;
+}
+
+void gz_pool_free(struct gz_pool *p)
+{
+    if (p == NULL)
+        return;
+    gz_pool_close(p);
+    if (p->evdns != NULL) {
+        (void)event_base_loop(p->base, EVLOOP_NONBLOCK);
         evdns_base_free(p->evdns, 0);
+    }
     SSL_CTX_free(p->tls);
     mem_free(p->hosts_file);
     mem_free(p);
@@ -268,18 +276,21 @@ static void on_denied(void *arg)
         e->pool->token_refused(e->pool->token_arg);
 }
 
+/* Without /etc/resolv.conf evdns makes none that reads it; /etc/hosts is there all the same. */
 static int names_new(struct gz_pool *p)
 {
-    int flags = EVDNS_BASE_DISABLE_WHEN_INACTIVE;
-
     if (p->evdns != NULL)
         return 0;
     if (p->hosts_file == NULL)
-        flags |= EVDNS_BASE_INITIALIZE_NAMESERVERS;
-    if ((p->evdns = evdns_base_new(p->base, flags)) == NULL)
+        p->evdns = evdns_base_new(p->base, EVDNS_BASE_INITIALIZE_NAMESERVERS |
+                                               EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+    if (p->evdns != NULL)
+        return 0;
+    if ((p->evdns = evdns_base_new(p->base, EVDNS_BASE_DISABLE_WHEN_INACTIVE)) == NULL)
         return E_NOMEM;
-    if (p->hosts_file != NULL)
-        (void)evdns_base_load_hosts(p->evdns, p->hosts_file);
+    (void)evdns_base_load_hosts(p->evdns, p->hosts_file == NULL ? "/etc/hosts" : p->hosts_file);
+    if (p->hosts_file == NULL) /* as the system does then */
+        (void)evdns_base_nameserver_ip_add(p->evdns, "127.0.0.1");
     return 0;
 }
 

@@ -150,8 +150,7 @@ static void end_all(struct gz_store *s)
     pthread_mutex_lock(&s->hub.lock);
     jc_end_watchers(&s->hub, E_CLOSED);
     pthread_mutex_unlock(&s->hub.lock);
-    gz_pool_free(s->pool);
-    s->pool = NULL;
+    gz_pool_close(s->pool);
     gz_ranges_end(s);
 }
 
@@ -255,6 +254,8 @@ static void events_free(struct gz_store *s)
             event_free(*all[i]);
         *all[i] = NULL;
     }
+    gz_pool_free(s->pool);
+    s->pool = NULL;
     if (s->evb != NULL)
         event_base_free(s->evb);
     s->evb = NULL;
@@ -275,7 +276,6 @@ static void gz_close(struct jc_store *store)
         (void)pthread_join(s->thread, NULL);
     } else {
         gz_list_free(s->list);
-        gz_pool_free(s->pool);
         jobpool_free(s->io);
         if (s->kv != NULL)
             s->kv->ops->close(s->kv);

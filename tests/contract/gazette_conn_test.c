@@ -62,7 +62,6 @@ static void names_start(struct names *n, const char *hosts, const char *broker)
 
 static void names_end(struct names *n)
 {
-    (void)event_base_loop(n->base, EVLOOP_NONBLOCK); /* look-ups that were given up */
     gz_pool_free(n->pool);
     event_base_free(n->base);
     stand_in_stop(n->si);
@@ -135,6 +134,26 @@ static void why_no_connection_came_about_is_told(void **state)
     names_end(&n);
 }
 
+/* Its answer comes when the event base runs once more. */
+static void a_store_may_close_while_a_name_is_looked_up(void **state)
+{
+    char dir[256], why[256];
+    struct jc_store *s;
+
+    (void)state;
+    assert_int_equal(temp_dir_make(dir, sizeof dir), 0);
+    for (int i = 0; i < 3; i++) {
+        const struct jc_gazette_opts o = {
+            .brokers = "broker.example.invalid:8080", .data_dir = dir, .probe = lab_probe};
+        struct lab lab;
+        assert_int_equal(jc_gazette_open(&o, &s, why, sizeof why), 0);
+        lab_init(&lab, s);
+        lab_settle(&lab, i * 20);
+        lab_fini(&lab);
+    }
+    temp_dir_remove(dir);
+}
+
 /* --- leaving --- */
 
 /* A broker ends its own process behind the last call: watches and tails must not hold it up. */
@@ -201,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_address_of_a_name_is_tried),
         cmocka_unit_test(why_no_connection_came_about_is_told),
+        cmocka_unit_test(a_store_may_close_while_a_name_is_looked_up),
         cmocka_unit_test(a_broker_that_leaves_is_not_held_up_by_what_waits),
         cmocka_unit_test(calls_above_the_bound_of_a_connection_take_another),
     };
