@@ -120,9 +120,13 @@ void gz_txn_step(struct gz_txn *t)
             return;
         }
     }
-    if (t->doubt || t->reset) {
-        t->resets = !t->doubt;
+    if (t->reset) {
+        t->resets = true;
         gz_part_ask_head(t, t->at);
+        return;
+    }
+    if (t->doubt) {
+        gz_part_settle(t);
         return;
     }
     /* A part that may have landed keeps its offset until that is settled. */

@@ -3,8 +3,9 @@
  * mean (append_judge.c; pure).
  *
  * Exactly once: each append says at which offset it must land. When it stays open whether one did,
- * the head is asked for, and what lies at its offset is read back and compared. An empty journal
- * has no offset to say (0 means anywhere): there the register does it.
+ * the primary is asked for the head, and what lies at its offset is read back and compared
+ * (append_doubt.c). An empty journal has no offset to say (0 means anywhere): there the register
+ * does it.
  *
  * Registers: a gateway claims a journal with its first append by the register `sluice/writer`,
  * whose value is EPOCH-OWNER, both 16 hex digits; epochs rise. Each later append checks that the
@@ -13,7 +14,7 @@
  */
 #pragma once
 
-#include "journal_client/gazette/gazette_int.h"
+#include "journal_client/gazette/barrier.h"
 
 #define GZ_WRITER    "sluice/writer"
 #define GZ_CLAIM_MAX 40
@@ -33,6 +34,7 @@ struct gz_append_seen {
     int err;    /* of the call */
     int status; /* -1: none came */
     int64_t begin, end;
+    bool told; /* err is what a broker said, and not what happened on the way */
 };
 
 /* What is known about the part that was sent. */
@@ -64,7 +66,12 @@ static inline bool gz_commit_sane(int64_t begin, int64_t end)
 }
 
 /* Of a part in doubt, [begin, end), when the head is known. */
-enum gz_doubt { GZ_D_COMPARE, GZ_D_SEND_AGAIN, GZ_D_GONE };
+enum gz_doubt {
+    GZ_D_COMPARE,
+    GZ_D_SEND_AGAIN, /* at the same offset, so that one of the two lands at most */
+    GZ_D_GONE,       /* another append lies there */
+    GZ_D_BELOW,      /* whoever said it knows less, or what lay before is lost */
+};
 enum gz_doubt gz_append_doubt(int64_t head, int64_t begin, int64_t end);
 
 /* --- a transaction; home --- */
@@ -92,11 +99,13 @@ struct gz_txn {
     bool denied;    /* so was the part, once: the token may have been at fault */
     unsigned moves; /* times that the part was to go elsewhere */
     int64_t since_ms;
+    int64_t below_ms; /* since when the primary tells a head below the part; 0: it does not */
     struct event *timer;
     struct gz_call *call;
     int status;
     char said[256]; /* what came with the error of the last call */
     int64_t commit_begin, commit_end, head;
+    struct gz_barrier barrier;
     size_t sent;
     bool begun;            /* the first message is sent */
     bool closed;           /* so is the last */
@@ -115,7 +124,19 @@ void gz_txn_step(struct gz_txn *t);
 void gz_txn_finish(struct gz_txn *t, int err);
 /* The end of one that was under way when the store stopped. */
 void gz_txn_answer(struct gz_txn *t, int err);
-/* append_part.c: asks for the head of part number at; sends the part under way. Both end in
- * gz_txn_step or gz_txn_finish. */
+static inline struct gz_journal *gz_part_journal(const struct gz_txn *t)
+{
+    return gz_of(gz_part_of(t)->journal);
+}
+
+/* append_part.c: asks for the head of part number at; sends the part under way. append_doubt.c:
+ * finds out whether it landed. All end in gz_txn_step or gz_txn_finish. */
 void gz_part_ask_head(struct gz_txn *t, size_t at);
 void gz_part_send(struct gz_txn *t);
+void gz_part_settle(struct gz_txn *t);
+/* What became of the part, for append_doubt.c. gz_part_again: nothing as yet; err 0: no error. */
+void gz_part_landed(struct gz_txn *t, int64_t begin);
+void gz_part_moved(struct gz_txn *t);
+void gz_part_again(struct gz_txn *t, int err);
+/* Keeps what came with a call's end for the log. */
+void gz_part_hear(struct gz_txn *t, const struct gz_end *end);

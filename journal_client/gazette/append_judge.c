@@ -65,14 +65,16 @@ enum gz_verdict gz_append_judge(const struct gz_append_seen *seen,
                                 const struct gz_append_about *about, int *fail)
 {
     *fail = 0;
-    /* A connection that broke, a deadline, and what a broker calls malformed (it may be that it
-     * gave up in the middle) leave it open. */
-    if (seen->err == E_AGAIN || seen->err == E_TIMEOUT || seen->err == E_SYNTAX)
-        return GZ_V_DOUBT;
-    if (seen->err < 0) {
+    /* Only what a broker says itself, and says before it takes content in, means that nothing
+     * landed. What happens on the way (a connection, a deadline, our own memory) leaves it open,
+     * and so does what a broker calls malformed: it may have given up in the middle. */
+    if (seen->err == E_DENIED || seen->err == E_CLOSED ||
+        (seen->told && (seen->err == E_LIMIT || seen->err == E_UNSUPPORTED))) {
         *fail = seen->err;
         return GZ_V_FAIL;
     }
+    if (seen->err < 0)
+        return GZ_V_DOUBT;
     return seen->status < 0 ? GZ_V_DOUBT : of_status(seen, about, fail);
 }
 
@@ -80,6 +82,8 @@ enum gz_doubt gz_append_doubt(int64_t head, int64_t begin, int64_t end)
 {
     if (head >= end)
         return GZ_D_COMPARE;
+    if (head < begin)
+        return GZ_D_BELOW;
     /* Appends are whole: an end within it is that of somebody else's. */
     return head == begin ? GZ_D_SEND_AGAIN : GZ_D_GONE;
 }

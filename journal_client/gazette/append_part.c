@@ -1,7 +1,7 @@
 /*
  * One part of a transaction: an append at the offset where the part must lie, under the claim of
- * this gateway; the look at what lies there when it stays open whether it landed; the reset of a
- * head that all brokers have lost. See append.h.
+ * this gateway; the reset of a head that all brokers have lost. When it stays open whether a part
+ * landed: append_doubt.c. See append.h.
  */
 #include "base/log.h"
 #include "base/mem.h"
@@ -13,11 +13,6 @@
 
 static void call_append(struct gz_txn *t, int64_t offset);
 
-static struct gz_journal *journal_of(const struct gz_txn *t)
-{
-    return gz_of(gz_part_of(t)->journal);
-}
-
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -25,10 +20,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     gz_txn_step(arg);
 }
 
-static void again(struct gz_txn *t, int err)
+void gz_part_again(struct gz_txn *t, int err)
 {
     if (gz_mono_ms(t->s) - t->since_ms > WAIT_MS) {
-        log_event(LOG_ERROR, "gazette.append_failed", LF_STR("journal", journal_of(t)->name),
+        log_event(LOG_ERROR, "gazette.append_failed", LF_STR("journal", gz_part_journal(t)->name),
                   LF_STR("status", gz_status_text(t->status)), LF_ERR(err),
                   LF_STR("message", t->said));
         gz_txn_finish(t, err < 0 && err != E_AGAIN ? err : E_IO);
@@ -41,10 +36,10 @@ static void again(struct gz_txn *t, int err)
     gz_arm(t->timer, gz_backoff_ms(t->attempt++));
 }
 
-static void landed(struct gz_txn *t, int64_t begin)
+void gz_part_landed(struct gz_txn *t, int64_t begin)
 {
     struct jc_append_part *p = gz_part_of(t);
-    struct gz_journal *j = journal_of(t);
+    struct gz_journal *j = gz_part_journal(t);
 
     if (begin != p->begin)
         log_event(LOG_WARN, "gazette.append_moved", LF_STR("journal", j->name),
@@ -54,6 +49,7 @@ static void landed(struct gz_txn *t, int64_t begin)
     j->append_head = p->end;
     gz_journal_take(j, p->begin, blob_span(p->bytes));
     t->doubt = t->unsure = t->reset = false;
+    t->below_ms = 0;
     t->attempt = t->moves = 0;
     t->denied = false;
     t->since_ms = gz_mono_ms(t->s);
@@ -64,27 +60,28 @@ static void landed(struct gz_txn *t, int64_t begin)
 /* The head is not where it was thought to be; what was sent can not land there any more. At once
  * when another writer was first; where it goes on, a broker tells a head that its primary refuses.
  */
-static void moved(struct gz_txn *t)
+void gz_part_moved(struct gz_txn *t)
 {
-    journal_of(t)->append_head = -1;
+    gz_part_journal(t)->append_head = -1;
     t->doubt = t->unsure = t->reset = false;
+    t->below_ms = 0;
     if (t->at == 0)
         t->prepared = false; /* nothing is written: prepare again, at the new offsets */
     if (t->moves++ == 0)
         gz_txn_step(t);
     else
-        again(t, E_AGAIN);
+        gz_part_again(t, E_AGAIN);
 }
 
 static bool seen_mine(const struct gz_txn *t)
 {
-    return t->seen.owner == t->s->owner && t->seen.epoch == journal_of(t)->claim.epoch;
+    return t->seen.owner == t->s->owner && t->seen.epoch == gz_part_journal(t)->claim.epoch;
 }
 
 /* The registers were not what the append asked for. */
 static void mismatch(struct gz_txn *t)
 {
-    struct gz_journal *j = journal_of(t);
+    struct gz_journal *j = gz_part_journal(t);
 
     if (seen_mine(t)) {
         j->claim.stands = true;
@@ -97,7 +94,7 @@ static void mismatch(struct gz_txn *t)
     }
 }
 
-static void hear(struct gz_txn *t, const struct gz_end *end)
+void gz_part_hear(struct gz_txn *t, const struct gz_end *end)
 {
     _Static_assert(sizeof t->said == sizeof end->message, "copied whole");
     memcpy(t->said, end->message, sizeof t->said);
@@ -128,9 +125,9 @@ static void on_response(void *arg, struct span msg)
     }
     take_registers(t, m->registers);
     if (m->header != NULL)
-        gz_route_take(journal_of(t), m->header->route);
+        gz_route_take(gz_part_journal(t), m->header->route);
     if (m->store_health_error != NULL && m->store_health_error[0] != '\0')
-        log_peer(LOG_WARN, "gazette.store_unhealthy", LF_STR("journal", journal_of(t)->name),
+        log_peer(LOG_WARN, "gazette.store_unhealthy", LF_STR("journal", gz_part_journal(t)->name),
                  LF_STR("message", m->store_health_error));
     gz__append_response__free_unpacked(m, NULL);
 }
@@ -163,10 +160,10 @@ static void on_drained(void *arg)
 static void on_reset_end(struct gz_txn *t, const struct gz_end *end)
 {
     t->resets = false;
-    log_event(LOG_WARN, "gazette.head_reset", LF_STR("journal", journal_of(t)->name),
+    log_event(LOG_WARN, "gazette.head_reset", LF_STR("journal", gz_part_journal(t)->name),
               LF_INT("head", t->head), LF_STR("status", gz_status_text(t->status)));
     if (end->err < 0 || t->status != GZ_OK) {
-        again(t, end->err);
+        gz_part_again(t, end->err);
         return;
     }
     t->reset = false;
@@ -174,15 +171,16 @@ static void on_reset_end(struct gz_txn *t, const struct gz_end *end)
         t->doubt = true;
         gz_txn_step(t);
     } else {
-        moved(t);
+        gz_part_moved(t);
     }
 }
 
 static void on_append_end(void *arg, const struct gz_end *end)
 {
     struct gz_txn *t = arg;
-    struct gz_journal *j = journal_of(t);
-    const struct gz_append_seen seen = {end->err, t->status, t->commit_begin, t->commit_end};
+    struct gz_journal *j = gz_part_journal(t);
+    const struct gz_append_seen seen = {end->err, t->status, t->commit_begin, t->commit_end,
+                                        end->grpc_status != GZ_NO_STATUS};
     const struct gz_append_about about = {.bytes = (int64_t)gz_part_of(t)->bytes->len,
                                           .unsure = t->unsure,
                                           .claiming = t->claiming,
@@ -191,7 +189,7 @@ static void on_append_end(void *arg, const struct gz_end *end)
     int fail;
 
     t->call = NULL;
-    hear(t, end);
+    gz_part_hear(t, end);
     if (t->resets) {
         on_reset_end(t, end);
         return;
@@ -203,34 +201,34 @@ static void on_append_end(void *arg, const struct gz_end *end)
                  LF_STR("message", end->message), LF_ERR(end->err));
     if (end->err == E_DENIED && t->s->auth_key != NULL && !t->denied) {
         t->denied = true; /* once more, with a new token */
-        again(t, end->err);
+        gz_part_again(t, end->err);
         return;
     }
     switch (gz_append_judge(&seen, &about, &fail)) {
     case GZ_V_LANDED:
         j->claim.stands = j->claim.stands || t->claiming;
-        landed(t, t->commit_begin);
+        gz_part_landed(t, t->commit_begin);
         break;
     case GZ_V_MOVED:
         if (t->status == GZ_REGISTER_MISMATCH) {
             /* Somebody was first, or registers outlived their bytes: not at once. */
             j->append_head = -1;
             t->prepared = t->at > 0;
-            again(t, E_AGAIN);
+            gz_part_again(t, E_AGAIN);
         } else {
-            moved(t);
+            gz_part_moved(t);
         }
         break;
     case GZ_V_DOUBT:
         t->doubt = t->unsure = true;
-        again(t, end->err);
+        gz_part_again(t, end->err);
         break;
     case GZ_V_RESET:
         t->reset = true;
-        again(t, E_AGAIN);
+        gz_part_again(t, E_AGAIN);
         break;
     case GZ_V_AGAIN:
-        again(t, E_AGAIN);
+        gz_part_again(t, E_AGAIN);
         break;
     case GZ_V_CLAIM_LOST:
         gz_part_send(t);
@@ -256,7 +254,7 @@ static void set_registers(struct gz_txn *t, int64_t offset, struct registers *r,
                           Gz__AppendRequest *rq)
 {
     static char writer[] = GZ_WRITER, any[] = "";
-    struct gz_journal *j = journal_of(t);
+    struct gz_journal *j = gz_part_journal(t);
     struct gz_claim claim = {j->claim.epoch, t->s->owner};
 
     t->claiming = !j->claim.stands;
@@ -294,7 +292,7 @@ static void call_append(struct gz_txn *t, int64_t offset)
 {
     const struct gz_call_cb cb = {
         .on_message = on_response, .on_drained = on_drained, .on_end = on_append_end, .arg = t};
-    struct gz_journal *j = journal_of(t);
+    struct gz_journal *j = gz_part_journal(t);
     Gz__AppendRequest rq;
     gz__append_request__init(&rq);
     struct registers registers;
@@ -324,62 +322,16 @@ static void call_append(struct gz_txn *t, int64_t offset)
     blob_unref(b);
     if (err < 0) {
         t->resets = false;
-        again(t, err);
+        gz_part_again(t, err);
     }
 }
 
 void gz_part_send(struct gz_txn *t)
 {
-    if (journal_of(t)->fenced)
+    if (gz_part_journal(t)->fenced)
         gz_txn_finish(t, E_DENIED);
     else
         call_append(t, gz_part_of(t)->begin);
-}
-
-/* --- what lies there? --- */
-
-static void on_back(struct gz_range *r, int err)
-{
-    struct gz_txn *t = (struct gz_txn *)(void *)((char *)r - offsetof(struct gz_txn, range));
-    const struct jc_append_part *p = gz_part_of(t);
-
-    if (err == 0 && r->bytes != NULL)
-        t->same = t->same && r->at == p->begin + (int64_t)t->compared &&
-                  memcmp(r->bytes->data, p->bytes->data + t->compared, r->bytes->len) == 0;
-    else
-        t->same = false;
-    t->compared += r->bytes == NULL ? 0 : r->bytes->len;
-    blob_unref(r->bytes);
-    if (t->ended) {
-        gz_txn_answer(t, t->err);
-    } else if (err < 0) {
-        again(t, err);
-    } else if (!t->same) { /* somebody else's */
-        moved(t);
-    } else if (t->compared == p->bytes->len) {
-        log_event(LOG_INFO, "gazette.append_landed", LF_STR("journal", journal_of(t)->name),
-                  LF_INT("begin", p->begin));
-        landed(t, p->begin);
-    } else {
-        r->begin = p->begin + (int64_t)t->compared;
-        r->bytes = NULL;
-        gz_range_start(r);
-    }
-}
-
-static void read_back(struct gz_txn *t)
-{
-    const struct jc_append_part *p = gz_part_of(t);
-
-    t->compared = 0;
-    t->same = true;
-    t->range = (struct gz_range){.j = journal_of(t),
-                                 .begin = p->begin,
-                                 .end = p->end,
-                                 .max = GZ_PIECE,
-                                 .no_direct = true,
-                                 .done = on_back};
-    gz_range_start(&t->range);
 }
 
 /* --- heads --- */
@@ -395,45 +347,25 @@ static void on_head_message(void *arg, struct span msg)
     t->head = m.write_head;
 }
 
-static void resolve(struct gz_txn *t)
-{
-    const struct jc_append_part *p = gz_part_of(t);
-
-    switch (gz_append_doubt(t->head, p->begin, p->end)) {
-    case GZ_D_COMPARE:
-        read_back(t);
-        break;
-    case GZ_D_SEND_AGAIN: /* at the same offset, so that one of the two lands at most */
-        t->doubt = false;
-        gz_part_send(t);
-        break;
-    case GZ_D_GONE:
-        moved(t);
-        break;
-    }
-}
-
 static void on_head_end(void *arg, const struct gz_end *end)
 {
     struct gz_txn *t = arg;
     struct gz_journal *j = gz_of(t->txn->parts[t->asked].journal);
 
     t->call = NULL;
-    hear(t, end);
+    gz_part_hear(t, end);
     if (t->status == GZ_SUSPENDED) { /* its spec says where it goes on; the append resumes it */
         t->head = j->suspend_offset;
         t->status = GZ_NOT_YET_AVAILABLE;
     }
     if (end->err < 0 || t->status != GZ_NOT_YET_AVAILABLE) {
         t->resets = false;
-        again(t, end->err);
+        gz_part_again(t, end->err);
     } else if (t->resets) {
         call_append(t, t->head);
-    } else if (!t->doubt) {
+    } else {
         j->append_head = t->head;
         gz_txn_step(t);
-    } else {
-        resolve(t);
     }
 }
 
@@ -451,5 +383,5 @@ void gz_part_ask_head(struct gz_txn *t, size_t at)
     rq.min_etcd_revision = j->mod_revision;
     t->status = -1;
     if ((err = gz_rpc(t->s, j->primary, "Read", &rq.base, GZ_RPC_MS, &cb, &t->call)) < 0)
-        again(t, err);
+        gz_part_again(t, err);
 }

@@ -68,6 +68,32 @@ static void each_document_is_stored_once(void **state)
     bench_end(&b);
 }
 
+/* After a hand-off the broker that answers a Read may know less than the primary: what landed
+ * unseen must not be taken for gone on its word, and be stored again. */
+static void a_replica_that_knows_less_settles_no_doubt(void **state)
+{
+    const struct stand_in_fault lost = {
+        .kind = STAND_IN_RESET_CONN, .method = STAND_IN_APPEND, .landed = true};
+    const struct stand_in_fault low = {
+        .kind = STAND_IN_LOWER_HEAD, .method = STAND_IN_READ, .value = 3000, .times = 3};
+
+    (void)state;
+    for (int followed = 0; followed < 2; followed++) {
+        struct bench b = {0};
+        bench_start(&b);
+        if (followed == 1)
+            bench_follow(&b);
+        assert_int_equal(bench_append(&b, 10), 0);
+        if (followed == 1)
+            bench_expect_head(&b);
+        assert_int_equal(stand_in_fault(b.si, &lost), 0);
+        assert_int_equal(stand_in_fault(b.si, &low), 0);
+        assert_int_equal(bench_append(&b, 10), 0);
+        bench_expect_stored(&b);
+        bench_end(&b);
+    }
+}
+
 /* The answer of the first call is lost, and reading back what happened fails too for a while. */
 static void doubt_is_settled_when_reads_come_back(void **state)
 {
@@ -213,7 +239,7 @@ static void a_lost_answer_of_apply_is_an_error_or_success_and_never_twice(void *
 
 int main(void)
 {
-    struct CMUnitTest tests[ROWS + 5];
+    struct CMUnitTest tests[ROWS + 6];
     size_t n = 0;
 
     for (; n < ROWS; n++)
@@ -221,6 +247,7 @@ int main(void)
                                        .test_func = each_document_is_stored_once,
                                        .initial_state = (void *)(uintptr_t)&rows[n]};
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(doubt_is_settled_when_reads_come_back);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(a_replica_that_knows_less_settles_no_doubt);
     tests[n++] =
         (struct CMUnitTest)cmocka_unit_test(a_head_that_was_lost_is_reset_and_appends_go_on);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(an_append_of_others_in_between_is_kept);

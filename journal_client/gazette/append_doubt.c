@@ -1,0 +1,129 @@
+/*
+ * A part of which it is open whether it landed. The primary is asked where the journal ends
+ * (barrier.h), what lies at the part's offset is read back and compared, and only then is the part
+ * sent again, at the same offset, so that one of the two lands at most. See append.h.
+ */
+#include "base/log.h"
+#include "journal_client/gazette/append.h"
+#include "journal_client/gazette/barrier.h"
+
+#define BELOW_MS 1000 /* a head below the part is believed when it is told for so long */
+
+static void on_back(struct gz_range *r, int err)
+{
+    struct gz_txn *t = (struct gz_txn *)(void *)((char *)r - offsetof(struct gz_txn, range));
+    const struct jc_append_part *p = gz_part_of(t);
+
+    if (err == 0 && r->bytes != NULL)
+        t->same = t->same && r->at == p->begin + (int64_t)t->compared &&
+                  memcmp(r->bytes->data, p->bytes->data + t->compared, r->bytes->len) == 0;
+    else
+        t->same = false;
+    t->compared += r->bytes == NULL ? 0 : r->bytes->len;
+    blob_unref(r->bytes);
+    if (t->ended) {
+        gz_txn_answer(t, t->err);
+    } else if (err < 0) {
+        gz_part_again(t, err);
+    } else if (!t->same) { /* somebody else's */
+        gz_part_moved(t);
+    } else if (t->compared == p->bytes->len) {
+        log_event(LOG_INFO, "gazette.append_landed", LF_STR("journal", gz_part_journal(t)->name),
+                  LF_INT("begin", p->begin));
+        gz_part_landed(t, p->begin);
+    } else {
+        r->begin = p->begin + (int64_t)t->compared;
+        r->bytes = NULL;
+        gz_range_start(r);
+    }
+}
+
+static void read_back(struct gz_txn *t)
+{
+    const struct jc_append_part *p = gz_part_of(t);
+
+    t->compared = 0;
+    t->same = true;
+    t->range = (struct gz_range){.j = gz_part_journal(t),
+                                 .begin = p->begin,
+                                 .end = p->end,
+                                 .max = GZ_PIECE,
+                                 .no_direct = true,
+                                 .done = on_back};
+    gz_range_start(&t->range);
+}
+
+/* The journal ends before the place where the part had to lie: what lay there is lost, by the
+ * primary's word alone (as in settle.c), and not by one word. A replica that knows less, or a spec
+ * that is old, would let a part that landed be stored twice. */
+static void below(struct gz_txn *t, bool primary)
+{
+    int64_t now = gz_mono_ms(t->s);
+
+    if (primary && t->below_ms == 0)
+        t->below_ms = now;
+    if (primary && now - t->below_ms >= BELOW_MS)
+        gz_part_moved(t);
+    else
+        gz_part_again(t, E_AGAIN);
+}
+
+static void resolve(struct gz_txn *t, int64_t head, bool primary)
+{
+    const struct jc_append_part *p = gz_part_of(t);
+
+    if (head >= p->begin)
+        t->below_ms = 0;
+    switch (gz_append_doubt(head, p->begin, p->end)) {
+    case GZ_D_COMPARE:
+        read_back(t);
+        break;
+    case GZ_D_SEND_AGAIN:
+        t->doubt = false;
+        gz_part_send(t);
+        break;
+    case GZ_D_GONE:
+        gz_part_moved(t);
+        break;
+    case GZ_D_BELOW:
+        below(t, primary);
+        break;
+    }
+}
+
+static void on_message(void *arg, struct span msg)
+{
+    struct gz_txn *t = arg;
+
+    gz_barrier_take(&t->barrier, msg);
+}
+
+static void on_end(void *arg, const struct gz_end *end)
+{
+    struct gz_txn *t = arg;
+    const struct gz_journal *j = gz_part_journal(t);
+
+    t->call = NULL;
+    t->status = t->barrier.status;
+    gz_part_hear(t, end);
+    if (end->err == 0 && t->status == GZ_OK) {
+        resolve(t, t->barrier.head, true);
+    } else if (end->err == 0 && t->status == GZ_SUSPENDED && j->suspend_level != 0) {
+        resolve(t, j->suspend_offset, false);
+    } else {
+        if (end->err == 0 && t->status == GZ_INDEX_GREATER)
+            t->reset = true;
+        gz_part_again(t, end->err);
+    }
+}
+
+void gz_part_settle(struct gz_txn *t)
+{
+    const struct gz_call_cb cb = {.on_message = on_message, .on_end = on_end, .arg = t};
+    struct gz_journal *j = gz_part_journal(t);
+    int err;
+
+    t->barrier = (struct gz_barrier){.status = -1};
+    if ((err = gz_barrier_call(j, j->primary, &cb, &t->call)) < 0)
+        gz_part_again(t, err);
+}
