@@ -39,10 +39,15 @@ def b64(s):
     return None if s == '-' else b'' if s == '=' else base64.b64decode(s)
 
 
+def patience(ms):
+    """A silence after which a client gives up or is done, as text: so much longer as the machine has more to do than cores."""
+    return str(int(ms * min(6.0, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))))
+
+
 def dumped(cmd, timeout=120, idle_ms=1200, env=None):
     with tempfile.TemporaryDirectory() as d:
         f = os.path.join(d, 'dump')
-        run(cmd, timeout, dict({'LAB_DUMP': f, 'LAB_IDLE_MS': str(idle_ms)}, **(env or {})))
+        run(cmd, timeout, dict({'LAB_DUMP': f, 'LAB_IDLE_MS': patience(idle_ms)}, **(env or {})))
         out = []
         with open(f) as lines:
             for line in lines:
@@ -145,7 +150,7 @@ def read_java_console(b, t):
     out = []
     for p in range(partitions(b, t)):
         lines = kt('console-consumer', '--bootstrap-server', b, '--topic', t, '--partition', str(p), '--offset', 'earliest',
-                   '--timeout-ms', '2500', '--formatter-property', 'print.partition=true', '--formatter-property', 'print.offset=true',
+                   '--timeout-ms', patience(2500), '--formatter-property', 'print.partition=true', '--formatter-property', 'print.offset=true',
                    '--formatter-property', 'print.timestamp=true', '--formatter-property', 'print.key=true').stdout
         for line in lines.split(b'\n'):
             if not line:

@@ -418,7 +418,7 @@ def test_a_client_reads_all_commits_and_goes_on_where_it_was(srv, topic, kind):
 def test_java_reads_by_a_group_and_its_tool_shows_lag_0(srv, topic):
     n = fill(srv, topic)
     out = clients.kt('console-consumer', '--bootstrap-server', srv.bootstrap, '--topic', topic, '--group', topic, '--from-beginning',
-                     '--timeout-ms', '4000').stdout
+                     '--timeout-ms', clients.patience(4000)).stdout
     assert len([x for x in out.split(b'\n') if x.startswith(b'{')]) == n
     out = clients.kt('consumer-groups', '--bootstrap-server', srv.bootstrap, '--describe', '--group', topic).stdout.decode()
     rows = [x.split() for x in out.splitlines() if topic in x]

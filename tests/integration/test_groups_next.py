@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import clients
-from clients import CONSUME, LAB, LAB_DIR, PY, kt, need
+from clients import CONSUME, LAB, LAB_DIR, PY, kt, need, patience
 from groups_raw import DESCRIBE_GROUPS, LIST_GROUPS, OFFSET_COMMIT, OFFSET_FETCH, Raw
 from kafka_raw import A, AN, APIS, Api, Conn, F
 from sluice import BIN
@@ -78,7 +78,7 @@ def test_franz_go_reads_and_commits(srv, topic):
 
 def test_java_reads_and_commits(srv, topic):
     n = fill(srv, topic)
-    p = kt('console-consumer', '--bootstrap-server', srv.bootstrap, '--topic', topic, '--from-beginning', '--timeout-ms', '5000',
+    p = kt('console-consumer', '--bootstrap-server', srv.bootstrap, '--topic', topic, '--from-beginning', '--timeout-ms', patience(5000),
            '--group', topic, '--command-property', 'group.protocol=consumer')
     assert len(p.stdout.splitlines()) == n
     assert groups(srv, '/' + topic)['type'] == 'Consumer'

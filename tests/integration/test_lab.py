@@ -30,7 +30,7 @@ def test_smoke(srv: Server, hello, row, tmp_path):
             srv.publish('hello', [{'id': i + k, 'text': 'document %d' % (i + k)} for k in range(100)], 3, '/id')
         hello['pid'] = srv.proc.pid
     p = clients.run([SMOKE, '-b', srv.bootstrap, '-a', srv.admin_url, '-t', 'hello', '-n', N, '-k', tmp_path, row], timeout=150,
-                    env={'LAB_IDLE_MS': '1200'}, check=False)
+                    env={'LAB_IDLE_MS': clients.patience(1200), 'LAB_CONSOLE_MS': clients.patience(4000)}, check=False)
     line = next((x for x in p.stdout.decode().split('\n') if x.split(' ')[1:2] == [row]), '')
     if line.startswith('SKIP'):
         pytest.skip('not installed: %s' % row)

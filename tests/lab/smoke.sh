@@ -6,11 +6,12 @@
 #   -a URL    the broker is a gateway whose offsets are byte positions: instead of "sum of end offsets = EXPECTED",
 #             java-get-offsets must print the high watermarks of URL/v1/topics
 #   -r REQLOG the request log of a traced Kafka, for one API line per client
+# LAB_CONSOLE_MS (4000): silence after which Java's console consumer gives up.
 # smoke.sh [-P] -l lists the names; names may be globs. A client that is not installed is skipped.
 # Closing line: 'N passed, N failed, N skipped'.
 set -uo pipefail
 . "$(dirname "$0")/lab-env.sh"
-B=127.0.0.1:9092; T=hello; N=0; G=smoke-$$; K=; R=; A=; LIST=; PLAIN=
+C=${LAB_CONSOLE_MS:-4000}; B=127.0.0.1:9092; T=hello; N=0; G=smoke-$$; K=; R=; A=; LIST=; PLAIN=
 while getopts b:t:n:g:k:r:a:lP o; do
   case $o in b) B=$OPTARG;; t) T=$OPTARG;; n) N=$OPTARG;; g) G=$OPTARG;; k) K=$OPTARG;; r) R=$OPTARG;; a) A=$OPTARG;;
     l) LIST=1;; P) PLAIN=1;; *) exit 2;; esac
@@ -66,9 +67,9 @@ d|platformatic-direct|$LAB/node/.locked|$NODE platformatic-direct $B $T
 g|node-rdkafka|$LAB/node/.native-node-rdkafka|$NODE node-rdkafka $B $T $G-nrd
 g|confluent-js|$LAB/node/.native-_confluentinc_kafka-javascript|$NODE confluent $B $T $G-cjs
 g|confluent-js-next|$LAB/node/.native-_confluentinc_kafka-javascript|$NODE confluent-next $B $T $G-cjsn
-g|java-console|$J|lines $LAB_DIR/kt console-consumer --bootstrap-server $B --topic $T --from-beginning --timeout-ms 4000 --group $G-jc
-g|java-console-next|$J|lines $LAB_DIR/kt console-consumer --bootstrap-server $B --topic $T --from-beginning --timeout-ms 4000 --group $G-jcn --command-property group.protocol=consumer
-d|java-console-partitions|$J|jparts $LAB_DIR/kt console-consumer --bootstrap-server $B --topic $T --offset earliest --timeout-ms 3000
+g|java-console|$J|lines $LAB_DIR/kt console-consumer --bootstrap-server $B --topic $T --from-beginning --timeout-ms $C --group $G-jc
+g|java-console-next|$J|lines $LAB_DIR/kt console-consumer --bootstrap-server $B --topic $T --from-beginning --timeout-ms $C --group $G-jcn --command-property group.protocol=consumer
+d|java-console-partitions|$J|jparts $LAB_DIR/kt console-consumer --bootstrap-server $B --topic $T --offset earliest --timeout-ms $C
 d|java-direct|$J|$LAB_DIR/kt class LabClient direct $B $T
 g|java-perf|$J|jperf $LAB_DIR/kt consumer-perf-test --bootstrap-server $B --topic $T --group $G-jp --num-records $N --timeout 10000 --hide-header
 g|java-verifiable|$J|jver $LAB_DIR/kt verifiable-consumer --bootstrap-server $B --topic $T --group-id $G-jv --reset-policy earliest --max-messages $N
@@ -85,7 +86,7 @@ g|bytewax|$LAB/py-bytewax/.locked|$LAB/py-bytewax/bin/python $LAB_DIR/py/framewo
 g|faststream|$LAB/py-faststream/.locked|$LAB/py-faststream/bin/python $LAB_DIR/py/frameworks.py faststream $B $T $G-fs $N
 E2
 }
-lines() { timeout 25 "$@" | wc -l | sed 's/^/records=/'; }                   # one record a line -> records=N
+lines() { timeout 50 "$@" | wc -l | sed 's/^/records=/'; }                   # one record a line -> records=N
 admin() { timeout 40 "$@" && echo ok; }
 fradmin() { timeout 40 "$@" | awk '{print > "/dev/stderr"} !/err=<nil>/{bad=1} END{if (NR && !bad) print "ok"}'; }
 rdperf() { timeout 40 "$@" 2>&1 | sed -n 's/.*% \([0-9]*\) messages .*consumed.*/records=\1/p' | tail -1; }
