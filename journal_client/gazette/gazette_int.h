@@ -170,6 +170,7 @@ struct gz_range {
     int64_t since_ms;
     struct gz_call *call;
     int64_t until; /* where the running call ends: behind end when it reads ahead */
+    bool ahead;    /* it does, and holds a place for that */
     struct writer got;
     int64_t got_at;
     int status;
@@ -187,12 +188,14 @@ void gz_ranges_end(struct gz_store *s);
 
 /* --- reading ahead (ahead.c); home: a broker reads a stored fragment from its begin, whatever part
  * of it is asked for, so what is read through one comes in large pieces. --- */
-/* Where a read that begins at `begin` should end. */
-int64_t gz_ahead_until(const struct gz_frag *f, int64_t begin, int64_t end);
-/* Keeps bytes (a reference is taken). */
-void gz_ahead_keep(struct gz_journal *j, int64_t at, struct blob *bytes);
+/* Where a read that begins at r->begin and wants all up to `end` should end. What it brings beyond
+ * takes a place until gz_ahead_end(), or gz_ahead_keep(). */
+int64_t gz_ahead_begin(struct gz_range *r, const struct gz_frag *f, int64_t end);
+void gz_ahead_end(struct gz_range *r);
+/* Keeps bytes, which begin at r->at (a reference is taken). */
+void gz_ahead_keep(struct gz_range *r, struct blob *bytes);
 /* What is kept of the journal at begin; its span is borrowed until the next turn. */
-struct span gz_ahead_find(const struct gz_journal *j, int64_t begin);
+struct span gz_ahead_find(struct gz_journal *j, int64_t begin);
 void gz_ahead_drop(struct gz_journal *j);
 
 /* --- direct reads (direct.c, codec.c); the I/O pool --- */
@@ -292,7 +295,8 @@ struct gz_journal {
     struct task answer;
     bool answer_waits;
     int64_t empty_head; /* a head above 0 that was told when no fragment was listed; else 0 */
-    bool progress;      /* the tail call brought something */
+    bool progress;      /* the tail call brought something, */
+    int64_t call_ms;    /* and since when it runs */
     struct gz_feed tail;
     bool tail_set;
     STAILQ_HEAD(, gz_tail_blob) ring;
@@ -305,8 +309,8 @@ struct gz_journal {
     int64_t used_ms;  /* when somebody wanted it last */
     bool search_queued, search_slot;
     TAILQ_ENTRY(gz_journal) search_link;
-    struct blob *ahead; /* of a stored fragment, read through a broker (ahead.c); NULL */
-    int64_t ahead_at;
+    struct blob *ahead;         /* of a stored fragment, read through a broker (ahead.c); NULL */
+    int64_t ahead_at, ahead_ms; /* where it begins; when it was read from last */
     TAILQ_ENTRY(gz_journal) ahead_link; /* while ahead is set */
     struct gz_feed search;              /* back from the head for content, or a scan for a seek */
     struct gz_range range;
@@ -358,6 +362,8 @@ void gz_journal_publish(struct gz_journal *j);
 void gz_search_start(struct gz_journal *j);
 void gz_search_done(struct gz_journal *j);
 void gz_search_stop(struct gz_journal *j);
+/* Keeps a run that was scanned; it becomes empty. */
+MUST_USE int gz_run_keep(struct gz_journal *j, struct gz_run *run);
 /* Scans [from, to) for seeks, then answers j->scanners. */
 void gz_scan_start(struct gz_journal *j, int64_t from, int64_t to, bool aligned);
 void gz_tail_start(struct gz_journal *j);
@@ -530,7 +536,7 @@ struct gz_store {
     char *journals;                               /* what tokens are limited to, NULL: all */
     char *zone;                                   /* NULL: none is preferred */
     TAILQ_HEAD(gz_ahead_list, gz_journal) aheads; /* newest first */
-    size_t aheads_n;
+    size_t aheads_n, aheads_running;              /* kept; reads under way that may bring one */
     STAILQ_HEAD(, gz_journal) dirty;
     TAILQ_HEAD(, gz_journal) rings; /* least recently used first */
     int64_t ring_bytes, tail_bytes;

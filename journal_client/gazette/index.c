@@ -1,11 +1,13 @@
 /*
  * What was seen of documents: for each 256 KiB line of the offset space the largest clock of
- * content in it, 16 bytes a block. A feed cuts a stream of bytes into documents on the way.
+ * content in it, 16 bytes a block. A feed cuts a stream of bytes into documents on the way; what it
+ * could not take for want of memory may be given to it again.
  */
 #include "base/mem.h"
 #include "journal_client/gazette/gazette_int.h"
 
 #define DOCUMENT_MAX (256u << 20)
+#define HOLE_MAX     (INT64_C(16) << 30) /* 1 MiB of index */
 
 void gz_run_fini(struct gz_run *r)
 {
@@ -83,34 +85,70 @@ static struct span align(struct gz_feed *f, struct span bytes)
     return span_of(bytes.p + skip, bytes.n - skip);
 }
 
+/* The documents that end in bytes, which begin at pos; with the part before them when there is one,
+ * or when who follows wants them. Nothing is changed yet. */
+static int gather(const struct gz_feed *f, struct span bytes, bool wanted, struct blob **out)
+{
+    size_t held = wr_len(&f->part);
+
+    *out = NULL;
+    if (bytes.n == 0 || (!wanted && held == 0))
+        return 0;
+    struct blob *b = blob_new(held + bytes.n);
+    if (b == NULL)
+        return E_NOMEM;
+    if (held > 0)
+        memcpy(b->data, f->part.b->data, held);
+    memcpy(b->data + held, bytes.p, bytes.n);
+    b->len = held + bytes.n;
+    *out = b;
+    return 0;
+}
+
+/* The begin of the next document: behind whole ones it takes the place of the part. What fails
+ * leaves the part as it was, so that the same bytes may be given again. */
+static int keep_rest(struct gz_feed *f, struct span rest, bool anew)
+{
+    struct writer next;
+    int err;
+
+    if (!anew) {
+        wr_span(&f->part, rest);
+        err = wr_err(&f->part);
+        f->part.err = 0;
+        return err;
+    }
+    wr_init(&next, DOCUMENT_MAX);
+    wr_span(&next, rest);
+    if ((err = wr_err(&next)) < 0) {
+        wr_fini(&next);
+        return err;
+    }
+    wr_fini(&f->part);
+    f->part = next;
+    return 0;
+}
+
 /* bytes begin at pos, which is run.end + what part holds. */
 static int add_lines(struct gz_feed *f, const struct gz_probe *probe, struct span bytes,
                      struct blob **whole)
 {
     const uint8_t *last = memrchr(bytes.p, '\n', bytes.n);
-    size_t n = last == NULL ? 0 : (size_t)(last + 1 - bytes.p), held = wr_len(&f->part);
+    size_t n = last == NULL ? 0 : (size_t)(last + 1 - bytes.p);
     struct span text = span_of(bytes.p, n);
     struct blob *b = NULL;
     int err;
 
     if (n > 0 && (err = reserve(&f->run, f->pos + (int64_t)n)) < 0)
         return err;
-    if (n > 0 && (whole != NULL || held > 0)) {
-        if ((b = blob_new(held + n)) == NULL)
-            return E_NOMEM;
-        if (held > 0)
-            memcpy(b->data, f->part.b->data, held);
-        memcpy(b->data + held, bytes.p, n);
-        b->len = held + n;
-        text = blob_span(b);
-        drop_part(f);
-    }
-    wr_bytes(&f->part, bytes.p + n, bytes.n - n);
-    if (wr_err(&f->part) < 0) {
-        err = wr_err(&f->part);
+    if ((err = gather(f, text, whole != NULL, &b)) < 0)
+        return err;
+    if ((err = keep_rest(f, span_of(bytes.p + n, bytes.n - n), n > 0)) < 0) {
         blob_unref(b);
         return err;
     }
+    if (b != NULL)
+        text = blob_span(b);
     f->pos += (int64_t)bytes.n;
     int64_t at = f->run.end;
     for (const uint8_t *p = text.p, *end = text.p + text.n; p < end;) {
@@ -126,6 +164,20 @@ static int add_lines(struct gz_feed *f, const struct gz_probe *probe, struct spa
     return 0;
 }
 
+/* Fragments hold whole documents: one begins behind a hole. A hole of any size must not cost
+ * memory for its blocks: behind a large one the index begins anew (its sums stay), and seeks scan
+ * what lay before when they want it. */
+static void jump(struct gz_feed *f, int64_t offset)
+{
+    drop_part(f);
+    if (!f->aligned || offset - f->run.end > HOLE_MAX) {
+        f->run.begin = offset;
+        f->run.n = 0;
+    }
+    f->pos = f->run.end = offset;
+    f->aligned = true;
+}
+
 int gz_feed_add(struct gz_feed *f, const struct gz_probe *probe, int64_t offset, struct span bytes,
                 struct blob **whole)
 {
@@ -136,12 +188,8 @@ int gz_feed_add(struct gz_feed *f, const struct gz_probe *probe, int64_t offset,
     if (offset < f->pos) {
         size_t known = (size_t)(f->pos - offset);
         bytes = span_of(bytes.p + known, bytes.n - known);
-    } else if (offset > f->pos) { /* fragments hold whole documents: one begins behind a hole */
-        drop_part(f);
-        f->pos = f->run.end = offset;
-        if (!f->aligned)
-            f->run.begin = offset;
-        f->aligned = true;
+    } else if (offset > f->pos) {
+        jump(f, offset);
     }
     if (!f->aligned)
         bytes = align(f, bytes);

@@ -1,7 +1,8 @@
 /*
  * The listing: one List watch of all journals. A snapshot comes in several messages and ends with
  * one whose header holds no revision; then it takes the place of the last one, whole. Journals keep
- * their objects as long as name and create revision stay.
+ * their objects as long as name and create revision stay. What is listed must make sense: a name
+ * that no journal can have, or that is there already, is passed over.
  */
 #include <stdlib.h>
 
@@ -94,11 +95,50 @@ static int row(struct gz_store *s, const Gz__ListedJournal *l, const struct jc_j
     return err;
 }
 
+/* By name; of one name that which was made last is first. */
 static int by_name(const void *a, const void *b)
 {
-    const struct jc_journal *const *x = a, *const *y = b;
+    const Gz__ListedJournal *const *x = a, *const *y = b;
+    int order = strcmp((*x)->spec->name, (*y)->spec->name);
 
-    return strcmp((*x)->spec.name, (*y)->spec.name);
+    if (order == 0)
+        order = ((*x)->create_revision < (*y)->create_revision) -
+                ((*x)->create_revision > (*y)->create_revision);
+    if (order == 0)
+        order =
+            ((*x)->mod_revision < (*y)->mod_revision) - ((*x)->mod_revision > (*y)->mod_revision);
+    return order;
+}
+
+/* The rows of a snapshot in order, without what no broker that is sound lists: names that no
+ * journal can have, and a name once more. */
+static size_t pick(const struct gz_list *l, const Gz__ListedJournal **rows)
+{
+    size_t all = 0, n = 0;
+    const char *why;
+
+    for (size_t i = 0; i < l->parts_n; i++) {
+        for (size_t k = 0; k < l->parts[i]->n_journals; k++) {
+            const Gz__ListedJournal *row = l->parts[i]->journals[k];
+            if (row->spec == NULL)
+                continue;
+            if (jc_name_check(span_str(row->spec->name), &why) == 0)
+                rows[all++] = row;
+            else
+                log_peer(LOG_WARN, "gazette.name_refused", LF_STR("journal", row->spec->name),
+                         LF_STR("reason", why));
+        }
+    }
+    qsort(rows, all, sizeof *rows, by_name);
+    for (size_t i = 0; i < all; i++) {
+        if (n == 0 || strcmp(rows[n - 1]->spec->name, rows[i]->spec->name) != 0)
+            rows[n++] = rows[i];
+        else
+            log_peer(LOG_WARN, "gazette.name_twice", LF_STR("journal", rows[i]->spec->name),
+                     LF_INT("taken", rows[n - 1]->create_revision),
+                     LF_INT("left", rows[i]->create_revision));
+    }
+    return n;
 }
 
 /* Journals that are not there any more, or are others of the same name. */
@@ -112,41 +152,45 @@ static void end_missing(const struct jc_listing *old, const struct jc_listing *n
     }
 }
 
-static int install(struct gz_list *l)
+static void replace(struct gz_list *l, const struct jc_listing *now)
 {
     struct gz_store *s = l->s;
+    const struct jc_listing *old = s->hub.listing;
+
+    pthread_mutex_lock(&s->hub.lock);
+    s->hub.listing = now;
+    jc_notify_watchers(&s->hub);
+    pthread_mutex_unlock(&s->hub.lock);
+    end_missing(old, now);
+    jc_listing_unref(old);
+    gz_apply_listed(s, l->revision);
+}
+
+static int install(struct gz_list *l)
+{
+    const Gz__ListedJournal **rows = NULL;
     const struct jc_journal **items = NULL;
-    const struct jc_listing *now = NULL, *old = s->hub.listing;
+    const struct jc_listing *now = NULL;
     size_t all = 0, n = 0;
-    int err = 0;
+    int err = E_NOMEM;
 
     for (size_t i = 0; i < l->parts_n; i++)
         all += l->parts[i]->n_journals;
-    if ((items = mem_array(all + 1, sizeof *items)) == NULL)
-        return E_NOMEM;
-    for (size_t i = 0; i < l->parts_n && err == 0; i++) {
-        for (size_t k = 0; k < l->parts[i]->n_journals && err == 0; k++) {
-            const Gz__ListedJournal *lj = l->parts[i]->journals[k];
-            if (lj->spec != NULL && (err = row(s, lj, &items[n])) == 0)
-                n++;
-        }
+    if ((rows = mem_array(all + 1, sizeof *rows)) == NULL ||
+        (items = mem_array(all + 1, sizeof *items)) == NULL)
+        goto out;
+    all = pick(l, rows);
+    for (err = 0; n < all && (err = row(l->s, rows[n], &items[n])) == 0; n++) {
     }
-    if (err == 0) {
-        qsort(items, n, sizeof *items, by_name);
+    if (err == 0)
         err = jc_listing_new(l->revision, items, n, &now);
-    }
-    if (err == 0) {
-        pthread_mutex_lock(&s->hub.lock);
-        s->hub.listing = now;
-        jc_notify_watchers(&s->hub);
-        pthread_mutex_unlock(&s->hub.lock);
-        end_missing(old, now);
-        jc_listing_unref(old);
-        gz_apply_listed(s, l->revision);
-    }
+    if (err == 0)
+        replace(l, now);
+out:
     for (size_t i = 0; i < n; i++)
         jc_journal_unref(items[i]);
     mem_free(items);
+    mem_free(rows);
     return err;
 }
 

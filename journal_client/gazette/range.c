@@ -49,6 +49,7 @@ static void get_up(struct gz_range *r)
 static void end(struct gz_range *r, int err)
 {
     get_up(r);
+    gz_ahead_end(r);
     r->err = err;
     gz_later(r->s, &r->task, run_done);
 }
@@ -70,6 +71,7 @@ static void again(struct gz_range *r, int err)
 {
     struct gz_store *s = r->s;
 
+    gz_ahead_end(r);
     if (s->stopping) {
         end(r, E_CLOSED);
         return;
@@ -92,6 +94,7 @@ static void again(struct gz_range *r, int err)
 /* What was met says that the list of fragments is old: with a new one it goes on at once. */
 static void look_anew(struct gz_range *r, int err)
 {
+    gz_ahead_end(r);
     if (r->s->stopping || r->looks >= LOOKS_MAX || !gz_journal_renew(r->j)) {
         again(r, err);
         return;
@@ -210,7 +213,7 @@ static void give_read(struct gz_range *r)
     }
     r->at = r->got_at;
     if ((all = wr_take(&r->got)) != NULL && (r->bytes = blob_copy(span_of(all->data, n))) != NULL)
-        gz_ahead_keep(r->j, r->at, all);
+        gz_ahead_keep(r, all);
     blob_unref(all);
     end(r, r->bytes == NULL ? E_NOMEM : 0);
 }
@@ -308,7 +311,7 @@ static void ask_broker(struct gz_range *r, const struct gz_frag *f)
     rq.offset = r->begin;
     r->until = r->end - r->begin > (int64_t)r->max ? r->begin + (int64_t)r->max : r->end;
     if (f != NULL)
-        r->until = gz_ahead_until(f, r->begin, r->until);
+        r->until = gz_ahead_begin(r, f, r->until);
     wr_fini(&r->got);
     wr_init(&r->got, (size_t)(r->until - r->begin));
     rq.end_offset = r->until;

@@ -184,7 +184,7 @@ void gz_search_stop(struct gz_journal *j)
 
 /* --- scans --- */
 
-static int keep_run(struct gz_journal *j, struct gz_run *run)
+int gz_run_keep(struct gz_journal *j, struct gz_run *run)
 {
     size_t at = 0;
 
@@ -212,7 +212,7 @@ static void scan_over(struct gz_journal *j, int err)
         if (j->search.run.end < j->search_to && wr_len(&j->search.part) == 0)
             j->search.run.end = j->search_to;
         if (j->search.run.end > j->search.run.begin)
-            err = keep_run(j, &j->search.run);
+            err = gz_run_keep(j, &j->search.run);
     } /* Else no document was found whole: the seek scans more. */
     gz_feed_fini(&j->search);
     j->search = (struct gz_feed){0};

@@ -3,19 +3,22 @@
  * fragment in the store holds no clock much above the time when it was stored, so most of a backlog
  * is passed over by that. What is left is scanned, once, and then known.
  */
+#include "base/log.h"
 #include "base/mem.h"
 #include "journal_client/gazette/gazette_int.h"
 #include "journal_client/uuid.h"
 
-#define SKEW_MS    (10L * 60 * 1000) /* by how much a writer's clock may be ahead of the store's */
-#define SCAN_BYTES (INT64_C(64) << 20) /* at once, before others have their turn */
-#define TRIES_MAX  2                   /* scans of one gap beyond the first */
-#define BACK_BYTES (INT64_C(1) << 20)  /* a document's begin is looked for so far back */
+#define SKEW_MS      (10L * 60 * 1000) /* by how much a writer's clock may be ahead of the store's */
+#define SCAN_BYTES   (INT64_C(64) << 20)  /* at once, before others have their turn */
+#define TRIES_MAX    2                    /* scans of one gap beyond the first */
+#define BACK_BYTES   (INT64_C(1) << 20)   /* a document's begin is looked for so far back */
+#define DOCUMENT_MAX (INT64_C(257) << 20) /* the longest one (index.c), and some more */
 
 /* A range that no run covers, within one fragment or behind all. */
 struct gap {
     int64_t begin, end;
-    int64_t limit; /* not below end: where a document begins, that of the gap's end included */
+    int64_t limit; /* not below end: where a document begins, as a rule: where its fragment ends */
+    int64_t far;   /* not below limit: that of the next run, or the head */
     bool aligned;  /* a document begins at begin */
     int64_t bound_ms;
 };
@@ -65,8 +68,12 @@ static bool gap_in(const struct gz_journal *j, const struct jc_seeker *sk, int64
         bool may = bound >= jc_clock_unix_ms(sk->rq->min_clock) &&
                    (!last || sk->block < 0 || bound >= sk->best_ms);
         if (may) {
-            *out = (struct gap){begin, stop, f != NULL && f->end < limit ? f->end : limit, aligned,
-                                bound};
+            *out = (struct gap){.begin = begin,
+                                .end = stop,
+                                .limit = f != NULL && f->end < limit ? f->end : limit,
+                                .far = limit,
+                                .aligned = aligned,
+                                .bound_ms = bound};
             found = true;
             if (!last)
                 return true;
@@ -108,12 +115,48 @@ static bool next_gap(const struct gz_journal *j, struct jc_seeker *sk, struct ga
     return found;
 }
 
+static void scan(struct jc_seek_ask *a, struct gap g)
+{
+    struct gz_journal *j = gz_op_journal(&a->op);
+    int64_t from = g.begin, to = g.end;
+
+    if (!g.aligned) {
+        /* Somewhere in a document: from the fragment's begin, or from a line before. */
+        size_t k = gz_frags_behind(&j->frags, from);
+        int64_t floor = k < j->frags.n ? j->frags.v[k].begin : j->hub.heads.first;
+        g.aligned = a->tries > 0 || from - floor <= BACK_BYTES;
+        from = g.aligned ? floor : from - BACK_BYTES;
+    }
+    /* The document that holds the end is scanned to its own. When it is longer than that, or lies
+     * in several fragments (a writer that tore it may do so), up to the longest there is. */
+    if (to - g.begin > SCAN_BYTES)
+        to = g.begin + SCAN_BYTES;
+    to += BACK_BYTES;
+    if (a->tries > 0)
+        to = g.begin + (a->tries == 1 ? SCAN_BYTES : DOCUMENT_MAX);
+    if (to > (a->tries > 0 ? g.far : g.limit))
+        to = a->tries > 0 ? g.far : g.limit;
+    TAILQ_INSERT_TAIL(&j->scanners, &a->op, step_link);
+    gz_scan_start(j, from, to, g.aligned);
+}
+
+/* No scan gets past it: a document ends behind it, if at all, where another run has it already. */
+static int pass_over(struct gz_journal *j, const struct gap *g)
+{
+    struct gz_run nothing = {.begin = g->begin, .end = g->end};
+
+    log_peer(LOG_WARN, "gazette.no_document", LF_STR("journal", j->name), LF_INT("from", g->begin),
+             LF_INT("to", g->end));
+    return gz_run_keep(j, &nothing);
+}
+
 void gz_seek(struct jc_seek_ask *a)
 {
     struct gz_journal *j = gz_op_journal(&a->op);
     struct jc_seek_req left = a->rq; /* by what is left: the index knows what was removed, too */
     const struct jc_seek_req *rq = &left;
     struct gap g;
+    int err;
 
     if (left.offset < j->first)
         left.offset = j->first;
@@ -121,39 +164,29 @@ void gz_seek(struct jc_seek_ask *a)
         jc_seek_answer(a, E_NOTFOUND, -1);
         return;
     }
-    struct jc_seeker sk = jc_seeker_of(rq);
-
     if (j->scanning) {
         TAILQ_INSERT_TAIL(&j->scanners, &a->op, step_link);
         return;
     }
-    for (size_t i = 0; rq->mode == JC_SEEK_MAX && run_at(j, i) != NULL; i++) {
-        if (run_at(j, i)->end > rq->offset && run_at(j, i)->begin < rq->end_offset)
-            (void)look(&sk, run_at(j, i));
-    }
-    if (j->state == GZ_J_TAIL && next_gap(j, &sk, &g)) {
-        int64_t from = g.begin, to = g.end;
-        a->tries = a->tried == g.begin + 1 ? a->tries + 1 : 0;
-        a->tried = g.begin + 1;
-        if (a->tries > TRIES_MAX) { /* no scan gets past it */
-            jc_seek_answer(a, E_CORRUPT, -1);
+    for (;;) {
+        struct jc_seeker sk = jc_seeker_of(rq);
+        for (size_t i = 0; rq->mode == JC_SEEK_MAX && run_at(j, i) != NULL; i++) {
+            if (run_at(j, i)->end > rq->offset && run_at(j, i)->begin < rq->end_offset)
+                (void)look(&sk, run_at(j, i));
+        }
+        if (j->state != GZ_J_TAIL || !next_gap(j, &sk, &g)) {
+            jc_seek_answer(a, sk.block < 0 ? E_NOTFOUND : 0, sk.block);
             return;
         }
-        if (!g.aligned) {
-            /* Somewhere in a document: from the fragment's begin, or from a line before. */
-            size_t k = gz_frags_behind(&j->frags, from);
-            int64_t floor = k < j->frags.n ? j->frags.v[k].begin : j->hub.heads.first;
-            g.aligned = a->tries > 0 || from - floor <= BACK_BYTES;
-            from = g.aligned ? floor : from - BACK_BYTES;
+        a->tries = a->tried == g.begin + 1 ? a->tries + 1 : 0;
+        a->tried = g.begin + 1;
+        if (a->tries <= TRIES_MAX) {
+            scan(a, g);
+            return;
         }
-        /* The document that holds the end is scanned to its own; when it is longer than that, all
-         * there is. */
-        if (to - g.begin > SCAN_BYTES)
-            to = g.begin + SCAN_BYTES;
-        to = a->tries > 0 || to + BACK_BYTES > g.limit ? g.limit : to + BACK_BYTES;
-        TAILQ_INSERT_TAIL(&j->scanners, &a->op, step_link);
-        gz_scan_start(j, from, to, g.aligned);
-        return;
+        if ((err = pass_over(j, &g)) < 0) {
+            jc_seek_answer(a, err, -1);
+            return;
+        }
     }
-    jc_seek_answer(a, sk.block < 0 ? E_NOTFOUND : 0, sk.block);
 }

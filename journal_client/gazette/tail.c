@@ -8,6 +8,9 @@
 #include "base/mem.h"
 #include "journal_client/gazette/gazette_int.h"
 
+#define LASTED_MS                                                                                  \
+    10000 /* a stream that held for so long was a good one, though it brought nothing */
+
 static int take(struct gz_journal *j, int64_t offset, struct span bytes)
 {
     struct blob *whole;
@@ -46,8 +49,10 @@ static void on_message(void *arg, struct span msg)
         return;
     }
     if (err == 0 && m.content.n > 0) {
-        j->progress = true;
+        int64_t pos = j->tail.pos;
         err = take(j, m.offset, m.content);
+        if (j->tail.pos > pos) /* and not the same once more */
+            j->progress = true;
     }
     if (err < 0) {
         log_peer(LOG_ERROR, "gazette.tail", LF_STR("journal", j->name), LF_ERR(err));
@@ -74,7 +79,7 @@ static void on_end(void *arg, const struct gz_end *end)
 
     j->call = NULL;
     gz_count_tail(-1);
-    if (j->progress)
+    if (j->progress || gz_mono_ms(j->store) - j->call_ms > LASTED_MS)
         j->attempt = 0;
     if (was_short && end->err == 0 && j->status == GZ_NOT_YET_AVAILABLE) {
         short_end(j);
@@ -108,6 +113,7 @@ void gz_tail_start(struct gz_journal *j)
     j->status = GZ_OK;
     j->said_head = j->tail.pos;
     j->progress = false;
+    j->call_ms = gz_mono_ms(j->store);
     if ((err = gz_rpc(j->store, j->endpoint, "Read", &rq.base, j->call_short ? GZ_RPC_MS : 0, &cb,
                       &j->call)) < 0) {
         log_peer(LOG_WARN, "gazette.tail_waits", LF_STR("journal", j->name), LF_ERR(err));

@@ -405,6 +405,63 @@ static void after_a_loss_of_all_replicas_the_journal_goes_on(void **state)
     bench_end(&b);
 }
 
+/* --- hand-off --- */
+
+/* Heads that are sure, or that are not; what they say stays. */
+static void wait_sure(struct bench *b, bool sure)
+{
+    while (b->heads.write_head == 0 || jc_heads_settling(&b->heads) == sure)
+        assert_true(mailbox_wait(&b->lab.mb, LAB_WAIT_MS) > 0);
+    assert_int_equal(b->heads.content_end, (int64_t)b->docs * BENCH_DOC);
+    assert_int_equal(b->heads.life, 0);
+    assert_false(b->went_back);
+}
+
+/* A broker took over and has not listed the store: Reads know less, ListFragments and Append wait.
+ * Meanwhile heads are what they were, and unsure; for a gateway that runs, for one that comes back
+ * to its data, and for one that has none. */
+static void a_hand_off_before_the_store_was_listed_takes_nothing_back(void **state)
+{
+    struct bench b = {.o = {.fragment_store = "file:///", .fragment_bytes = 30000},
+                      .so = {.listing_lag_ms = -1}};
+
+    (void)state;
+    bench_start(&b);
+    bench_follow(&b);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(bench_append(&b, 50), 0);
+    bench_expect_head(&b);
+    wait_sure(&b, true);
+    assert_int_equal(stand_in_close_fragments(b.si, BENCH_JOURNAL), 0);
+    assert_int_equal(stand_in_hide_stored(b.si, BENCH_JOURNAL, 2000), 0);
+    stand_in_end_calls(b.si, STAND_IN_READ, STAND_IN_END, 0);
+    wait_sure(&b, false);
+    assert_int_equal(bench_append(&b, 50), 0);
+    bench_expect_head(&b);
+    wait_sure(&b, true);
+    bench_expect_stream(&b);
+    bench_expect_blocks(&b);
+
+    assert_int_equal(stand_in_close_fragments(b.si, BENCH_JOURNAL), 0);
+    bench_close(&b);
+    assert_int_equal(stand_in_hide_stored(b.si, BENCH_JOURNAL, 3000), 0);
+    b.opened--;
+    bench_reopen(&b);
+    bench_follow(&b);
+    wait_sure(&b, false);
+    wait_sure(&b, true);
+
+    assert_int_equal(stand_in_hide_stored(b.si, BENCH_JOURNAL, 700), 0);
+    bench_reopen(&b);
+    bench_follow(&b);
+    assert_int_equal(bench_append(&b, 50), 0);
+    bench_expect_head(&b);
+    wait_sure(&b, true);
+    bench_expect_stream(&b);
+    bench_expect_stored(&b);
+    bench_end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest plain[] = {
@@ -420,6 +477,7 @@ int main(void)
         cmocka_unit_test(a_journal_made_anew_is_another),
         cmocka_unit_test(a_journal_made_anew_over_its_old_store_goes_on),
         cmocka_unit_test(after_a_loss_of_all_replicas_the_journal_goes_on),
+        cmocka_unit_test(a_hand_off_before_the_store_was_listed_takes_nothing_back),
     };
     struct CMUnitTest tests[OBJECT_ROWS + sizeof plain / sizeof plain[0]];
     size_t n = sizeof plain / sizeof plain[0];

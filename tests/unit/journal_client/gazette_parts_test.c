@@ -248,6 +248,76 @@ static void behind_a_hole_a_document_begins(void **state)
     gz_feed_fini(&f);
 }
 
+/* Its index does not cost memory for blocks that are not there; what was seen before stays known.
+ */
+static void a_hole_of_any_size_costs_no_index(void **state)
+{
+    static const int64_t far[] = {INT64_C(1) << 40, INT64_C(1) << 50, INT64_MAX / 2 - 100};
+    struct gz_feed f;
+
+    (void)state;
+    gz_feed_init(&f, 0, true);
+    assert_int_equal(gz_feed_add(&f, &probe, 0, span_str("C7:a\nC2:cut o"), NULL), 0);
+    for (size_t i = 0; i < sizeof far / sizeof far[0]; i++) {
+        struct blob *whole;
+        assert_int_equal(gz_feed_add(&f, &probe, far[i], span_str("C3:b\nC4:"), &whole), 0);
+        assert_int_equal(whole->len, 5);
+        blob_unref(whole);
+        assert_int_equal(f.run.begin, far[i]);
+        assert_int_equal(f.run.end, far[i] + 5);
+        assert_int_equal(f.run.n, 1);
+        assert_true(f.run.cap < 100);
+        assert_true(f.run.v[0].content);
+        assert_int_equal(f.run.v[0].max_clock, 3);
+        assert_int_equal(f.run.sum.content_end, far[i] + 5);
+        assert_int_equal(f.run.sum.max_clock, 7);
+    }
+    gz_feed_fini(&f);
+}
+
+/* The tail asks for the same bytes again: no document may be cut at another place for that. */
+static void bytes_that_found_no_memory_may_be_given_again(void **state)
+{
+    static const char *const pieces[] = {"C1:one\nC2:tw", "o", "o\nC3:three\nC4:", "four\n"};
+
+    (void)state;
+    for (int wanted = 0; wanted < 2; wanted++) {
+        for (long n = 0; n < 30; n++) {
+            struct gz_feed f;
+            struct writer got;
+            int64_t at = 50;
+            wr_init(&got, 1000);
+            gz_feed_init(&f, at, true);
+            for (size_t i = 0; i < 4; i++) {
+                struct span piece = span_str(pieces[i]);
+                struct blob *whole = NULL;
+                mem_fail_after(n, 0);
+                int err = gz_feed_add(&f, &probe, at, piece, wanted ? &whole : NULL);
+                mem_fail_after(-1, 0);
+                assert_true(err == 0 || err == E_NOMEM);
+                if (err < 0) {
+                    assert_null(whole);
+                    assert_int_equal(f.pos, at);
+                    assert_int_equal(gz_feed_add(&f, &probe, at, piece, wanted ? &whole : NULL), 0);
+                }
+                at += (int64_t)piece.n;
+                if (whole != NULL) {
+                    assert_int_equal(f.run.end, 50 + (int64_t)(wr_len(&got) + whole->len));
+                    wr_span(&got, blob_span(whole));
+                }
+                blob_unref(whole);
+            }
+            assert_int_equal(f.run.end, at);
+            assert_int_equal(f.run.sum.content_end, at);
+            assert_int_equal(f.run.sum.max_clock, 4);
+            if (wanted)
+                assert_true(span_eq_str(blob_span(got.b), "C1:one\nC2:twoo\nC3:three\nC4:four\n"));
+            wr_fini(&got);
+            gz_feed_fini(&f);
+        }
+    }
+}
+
 /* --- fragments --- */
 
 static void the_fragment_behind_an_offset_is_found_by_halving(void **state)
@@ -276,6 +346,8 @@ int main(void)
         cmocka_unit_test(however_bytes_come_the_index_is_the_same),
         cmocka_unit_test(a_feed_that_begins_within_a_document_takes_it_for_none),
         cmocka_unit_test(behind_a_hole_a_document_begins),
+        cmocka_unit_test(a_hole_of_any_size_costs_no_index),
+        cmocka_unit_test(bytes_that_found_no_memory_may_be_given_again),
         cmocka_unit_test(the_fragment_behind_an_offset_is_found_by_halving),
     };
 
