@@ -39,9 +39,14 @@ def b64(s):
     return None if s == '-' else b'' if s == '=' else base64.b64decode(s)
 
 
+def busy():
+    """1 on a machine with nothing else to do, up to 6 as it has more to do than cores."""
+    return min(6.0, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
+
+
 def patience(ms):
-    """A silence after which a client gives up or is done, as text: so much longer as the machine has more to do than cores."""
-    return str(int(ms * min(6.0, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))))
+    """A silence after which a client gives up or is done, as text."""
+    return str(int(ms * busy()))
 
 
 def dumped(cmd, timeout=120, idle_ms=1200, env=None):

@@ -5,13 +5,14 @@ import urllib.parse
 
 import pytest
 
+from clients import busy
 from kafka_raw import EARLIEST, EPOCH_END, LATEST, Conn
 from sluice import ndjson
 from stand_in import StandIn
 
 OUT_OF_RANGE = 1
 ASLEEP_S = 4    # broker-idle-time of 1 s, looked at each second
-SOON_S = 1.5    # no answer may take longer: those that wait for the next look take up to 5 s
+SOON_S = 1.5    # no answer may take longer on a machine with time for it: those that wait for the next look take up to 5 s
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def fragments(s, topic, until):
 def in_time(f):
     t0 = time.monotonic()
     v = f()
-    assert time.monotonic() - t0 < SOON_S, 'it took %.1f s' % (time.monotonic() - t0)
+    assert time.monotonic() - t0 < min(4, SOON_S * busy()), 'it took %.1f s' % (time.monotonic() - t0)
     return v
 
 
