@@ -53,14 +53,14 @@ static void make_keys(const struct config *c, struct serve_config *out,
     if (a->audience == NULL)
         config_fault(faults, "oauth-audience",
                      "is needed with oauth-key: a token for another service is no login here");
-    if (jwt_keys_new(&out->jwt_keys) < 0) {
+    if (jwt_files_new(&out->jwt_files) < 0) {
         config_fault(faults, "oauth-key", "out of memory");
         return;
     }
-    a->keys = out->jwt_keys;
+    a->keys = out->jwt_files;
     for (size_t i = 0; i < c->oauth_key.n; i++) {
         why[0] = '\0';
-        int err = jwt_keys_add(out->jwt_keys, c->oauth_key.v[i], why, sizeof why);
+        int err = jwt_files_add(out->jwt_files, c->oauth_key.v[i], why, sizeof why);
         if (err < 0)
             config_fault(faults, "oauth-key", "%.200s: %s", c->oauth_key.v[i],
                          why[0] != '\0' ? why : err_text(err));
@@ -87,6 +87,6 @@ void serve_auth_make(const struct config *c, struct serve_config *out, struct co
 
 void serve_config_fini(struct serve_config *c)
 {
-    jwt_keys_free(c->jwt_keys);
-    c->jwt_keys = NULL;
+    jwt_files_free(c->jwt_files);
+    c->jwt_files = NULL;
 }

@@ -6,7 +6,7 @@
 
 #include "app/config.h"
 #include "gateway/config.h"
-#include "gateway/jwt.h"
+#include "gateway/jwt_files.h"
 #include "journal_client/gazette.h"
 #include "journal_client/local.h"
 
@@ -20,7 +20,7 @@ struct serve_config {
     struct gw_listen kafka[CONFIG_LIST_MAX];
     char kafka_hosts[CONFIG_LIST_MAX][HOST_MAX];
     char kafka_told[CONFIG_LIST_MAX][HOST_MAX];
-    struct jwt_keys *jwt_keys; /* owned; NULL: none */
+    struct jwt_files *jwt_files; /* owned; NULL: none */
     char admin_host[HOST_MAX];
     char registry_host[HOST_MAX];
     char advertise_host[HOST_MAX];

@@ -26,6 +26,7 @@ int gw_auth_new(const struct gw_auth_opts *opts, const struct clock *clock, stru
         return E_NOMEM;
     a->opts = opts;
     a->clock = clock;
+    a->follow.run = login_follow_keys;
     if ((err = secret_random(a->key, sizeof a->key)) < 0 ||
         (err = peer_limits_new(opts->address_conns, opts->failures, &a->peers)) < 0 ||
         (err = jobpool_new(1, "login", &a->pool)) < 0)

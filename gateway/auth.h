@@ -25,11 +25,11 @@ struct clock;
 struct conn;
 struct exchange;
 struct gw_view;
-struct jwt_keys;
+struct jwt_files;
 struct request;
 struct worker;
 
-/* Settings; immutable after start. */
+/* Settings; immutable after start, but for the keys. */
 struct gw_auth_opts {
     unsigned mechanisms;    /* bits 1 << sasl_mechanism; OAUTHBEARER also needs keys */
     int64_t session_ms;     /* a login lasts so long; 0: as long as the connection */
@@ -38,10 +38,10 @@ struct gw_auth_opts {
     unsigned address_conns; /* connections of one address; 0: any number */
     size_t login_bytes;     /* a longer frame before the login closes the connection; 0 = 512 KiB */
     int64_t login_ms;       /* a connection must have logged in by then; 0: no limit */
-    const struct jwt_keys *keys; /* OAUTHBEARER; NULL: none */
-    const char *audience;        /* what tokens must be made for */
-    const char *issuer;          /* NULL: any */
-    int64_t leeway_ms;           /* by how much the clocks of others may differ */
+    struct jwt_files *keys; /* OAUTHBEARER; NULL: none. Lent to the thread that checks logins */
+    const char *audience;   /* what tokens must be made for */
+    const char *issuer;     /* NULL: any */
+    int64_t leeway_ms;      /* by how much the clocks of others may differ */
 };
 
 #define AUTH_LOGIN_BYTES ((size_t)512 * 1024)
@@ -56,6 +56,9 @@ MUST_USE int gw_auth_new(const struct gw_auth_opts *opts, const struct clock *cl
  * Logins that come later are refused. NULL is allowed. */
 void gw_auth_stop(struct gw_auth *a);
 void gw_auth_free(struct gw_auth *a); /* NULL is allowed */
+/* About once a second: the files of OAUTHBEARER's keys are looked at, and read when they changed.
+ * now: read, whether they changed or not. Of one thread. */
+void gw_auth_follow(struct gw_auth *a, bool now);
 struct peer_limits *gw_auth_peers(struct gw_auth *a);
 
 enum auth_state {

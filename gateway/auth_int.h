@@ -51,6 +51,9 @@ struct gw_auth {
     struct jobpool *pool;
     uint8_t key[32];       /* of salts that are made up; random per process */
     _Atomic unsigned turn; /* which of several verifiers the next SCRAM login is asked for */
+    struct task follow;    /* of gw_auth_follow, on the pool while `following` */
+    _Atomic bool following;
+    _Atomic bool reread;
 };
 
 /* One SASL message on its way. Owner: the worker, and while it is checked the pool. */
@@ -86,4 +89,5 @@ MUST_USE int login_start(struct login *l);
 /* Answers as a failure when it is time. Takes l. */
 void login_fail(struct login *l);
 struct login *login_new(struct request *rq, struct gw_auth *a);
-void login_free(struct login *l); /* NULL is allowed */
+void login_free(struct login *l);       /* NULL is allowed */
+void login_follow_keys(struct task *t); /* gw_auth.follow, on the pool */

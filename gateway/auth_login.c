@@ -2,16 +2,18 @@
  * A login between its message and its outcome: it may have to wait for its address, is checked on
  * the pool, comes back by the worker's mailbox, and when it failed waits until its answer is due.
  * The request is parked all the time; when its connection closes, the pool's part runs out and is
- * dropped. Worker thread, but for check().
+ * dropped. Worker thread, but for check() and what follows the keys.
  */
 #include <event2/event.h>
+#include <stdatomic.h>
+#include <stddef.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "gateway/auth_int.h"
-#include "gateway/jwt.h"
+#include "gateway/jwt_files.h"
 #include "gateway/metrics.h"
 #include "gateway/request.h"
 
@@ -109,7 +111,7 @@ static int check_bearer(struct login *l)
 
     if (l->malformed)
         return E_SYNTAX;
-    int err = jwt_check(o->keys, l->password, &rules, now_s, &claims, &l->reason);
+    int err = jwt_check(jwt_files_keys(o->keys), l->password, &rules, now_s, &claims, &l->reason);
     if (err < 0)
         return err;
     l->principal = claims.subject;
@@ -147,6 +149,26 @@ static void check(struct task *t)
         l->err = E_DENIED;
     l->task.run = on_checked;
     mailbox_post(&l->w->mb, &l->task);
+}
+
+/* Keys belong to the pool's one thread: no login is checked meanwhile. */
+void login_follow_keys(struct task *t)
+{
+    struct gw_auth *a = (struct gw_auth *)((char *)t - offsetof(struct gw_auth, follow));
+    bool now = atomic_exchange(&a->reread, false);
+    char why[400] = "out of memory";
+    int err = jwt_files_follow(a->opts->keys, now, why, sizeof why);
+
+    if (err < 0) {
+        metric_add(M_KEYS_RELOADS_FAILED, 1);
+        log_event(LOG_ERROR, "login.keys_not_reloaded", LF_STR("reason", why),
+                  LF_STR("effect", "the keys in force stay"));
+    } else if (err > 0) {
+        metric_add(M_KEYS_RELOADS, 1);
+        log_event(LOG_INFO, "login.keys_reloaded",
+                  LF_UINT("keys", jwt_keys_n(jwt_files_keys(a->opts->keys))));
+    }
+    atomic_store(&a->following, false); /* from here on it may be posted again */
 }
 
 /* --- on the worker --- */
@@ -251,4 +273,16 @@ void login_fail(struct login *l)
     l->where = LOGIN_DELAYED;
     if (due <= 0 || set_timer(l, due) < 0)
         auth_login_over(l);
+}
+
+/* --- on the control thread --- */
+
+void gw_auth_follow(struct gw_auth *a, bool now)
+{
+    if (a->opts->keys == NULL || a->pool == NULL)
+        return;
+    if (now)
+        atomic_store(&a->reread, true); /* where it runs already: with the next tick */
+    if (!atomic_exchange(&a->following, true))
+        executor_post(jobpool_executor(a->pool), &a->follow);
 }

@@ -310,6 +310,7 @@ static void on_reload(evutil_socket_t fd, short what, void *arg)
         return;
     if (gw->reload != NULL)
         catalog_reload_now(gw->reload);
+    gw_auth_follow(gw->shared.auth, true);
     if (gw->shared.tls != NULL)
         reload_tls(gw);
 }
@@ -322,6 +323,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     (void)what;
     if (gw->reload != NULL && gw->state != GW_DRAINING)
         catalog_reload_tick(gw->reload);
+    gw_auth_follow(gw->shared.auth, false);
     if (gw->shared.tls != NULL && tls_server_changed(gw->shared.tls))
         reload_tls(gw);
     view_build_tick(gw->views);

@@ -232,6 +232,39 @@ def test_a_token_within_the_leeway_has_a_session_within_the_leeway(make_server, 
     assert refused(s, None, jwt('t', 'HS256', SECRET, -61), 'OAUTHBEARER') == (58, REFUSED)
 
 
+def test_keys_of_bearer_tokens_are_followed_and_a_broken_one_changes_nothing(make_server, catalog, tmp_path, until):
+    key, other = tmp_path / 'k', b'another secret, of 33 bytes......'
+    key.write_bytes(SECRET)
+    s = serve(make_server, catalog({'t': ('s', {'o': 'c'})}), '--oauth-key', 'hs256:%s' % key, '--oauth-audience', 'sluice')
+    old, new = jwt('t', 'HS256', SECRET), jwt('t', 'HS256', other)
+
+    def takes(token):
+        try:
+            with Conn(s.kafka) as c:
+                login(c, None, token, 'OAUTHBEARER')
+            return True
+        except Refused:
+            return False
+
+    assert takes(old) and not takes(new)
+    with Conn(s.kafka) as c:
+        login(c, None, old, 'OAUTHBEARER')
+        key.write_bytes(other)
+        until(lambda: s.metrics()['sluice_login_keys_reloads_total'] >= 1, 30)
+        assert takes(new) and not takes(old)
+        assert topics_of(c) == {'o'}, 'a session lasts to its end'
+    key.write_bytes(b'short')
+    until(lambda: s.metrics()['sluice_login_keys_reloads_failed_total'] >= 1, 30)
+    assert takes(new)
+    failed = s.metrics()['sluice_login_keys_reloads_failed_total']
+    s.proc.send_signal(signal.SIGHUP)
+    until(lambda: s.metrics()['sluice_login_keys_reloads_failed_total'] > failed, 30)
+    assert takes(new)
+    text = s.log.read_text()
+    assert 'login.keys_not_reloaded' in text and 'needs 32 bytes or more' in text
+    assert other.decode() not in text
+
+
 def test_a_token_hash_serves_plain_and_scram_and_is_no_password(make_server, catalog):
     for hash_name, mechanism, other in (('sha-256', 'SCRAM-SHA-256', 'SCRAM-SHA-512'), ('sha-512', 'SCRAM-SHA-512', 'SCRAM-SHA-256')):
         text = run_cli(['token', 'hash', '--hash', hash_name], stdin='tökén: one\n'.encode()).stdout.decode().strip()
