@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+import clients
 from docs_util import read_all
 from kafka_raw import (API_VERSIONS, APIS, EPOCH_END, FETCH, LATEST, LIST_OFFSETS, METADATA, Closed, Conn, ProtocolError, Reader,
                        encode_request, framed, request_header)
@@ -431,7 +432,7 @@ def test_readers_that_do_not_read_pin_bounded_memory(make_server, figures):
         assert got
     figures('40 readers that do not read: %.1f MB; a healthy fetch beside them %.0f ms' % (grown / MB, (time.monotonic() - t0) * 1e3))
     assert grown < 40 * 2.5 * MB + 32 * MB
-    assert time.monotonic() - t0 < 2
+    assert time.monotonic() - t0 < 2 * clients.busy()
     time.sleep(7)
     assert s.metrics()['sluice_connections_open'] == 0, 'a reader that takes nothing is closed in the end'
     [c.close() for c in slow]

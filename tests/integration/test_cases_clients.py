@@ -65,7 +65,7 @@ def test_kafkajs_with_manual_offsets_is_not_trapped_by_hidden_documents(tapped, 
         j.doc(100).write()
         t0 = time.monotonic()
         until(lambda: r.offsets() == want + [j.hw - 1], 5, 'the late document')
-        assert time.monotonic() - t0 < 2
+        assert time.monotonic() - t0 < 2 * clients.busy()
         until(lambda: Raw(s.kafka, 'g-' + topic).committed(topic, 0)['committed_offset'] == j.hw, 5, 'the commit stands at the watermark')
     finally:
         r.stop()
@@ -110,7 +110,7 @@ def test_a_stream_of_hidden_documents_wakes_none_of_many_consumers(srv, topic, u
             waits.append(time.monotonic() - t0)
             assert [r.offset for r in visible(decode_batches(p['records']), 200)] == [j.hw - 1]
         figures('a document of 1000 bytes to all of them: %.0f ms' % (waits[-1] * 1e3))
-        assert waits[-1] < 2
+        assert waits[-1] < 2 * clients.busy()
     finally:
         stop.set()
         t.join()

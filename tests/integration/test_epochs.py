@@ -78,7 +78,7 @@ def test_an_old_epoch_is_fenced_and_a_future_one_unknown_in_fetch(srv, two_lives
             r = c.finish(FETCH, version, c.fetch_start(k.collection, {0: 0}, version, epoch=asked, topic_id=tid, max_wait_ms=4000))
             p = r['responses'][0]['partitions'][0]
             assert p['error_code'] == want, (asked, version)
-            assert time.monotonic() - t0 < 2, 'an error is not waited out'
+            assert time.monotonic() - t0 < 2 * clients.busy(), 'an error is not waited out'
             if version >= 12:
                 assert p['current_leader']['leader_epoch'] == new
             if version >= 16 and want == FENCED:
@@ -319,7 +319,7 @@ def test_data_preview_gets_the_last_document_however_long_the_hidden_tail(srv, t
         with Conn(srv.kafka) as b:
             t0 = time.monotonic()
             got, _ = b.records_from(topic, 0, latest - minus, max_wait_ms=250)
-            assert time.monotonic() - t0 < 0.5
+            assert time.monotonic() - t0 < 0.5 * clients.busy()
             assert [r.offset for r in got] == [5099], minus
     for minus in (1, 10):
         assert [x.offset for x in clients.kcat(srv.bootstrap, topic, '-o', str(-minus), '-c', '1', '-e')] == [5099]

@@ -126,7 +126,7 @@ def test_data_preview_yields_the_last_document(srv, topic):
         with Conn(srv.kafka) as c:
             t0 = time.monotonic()
             got, _ = c.records_from(topic, 0, at, max_wait_ms=250)
-            assert time.monotonic() - t0 < 0.5
+            assert time.monotonic() - t0 < 0.5 * clients.busy()
             assert [r.offset for r in got] == [5099] and len(got[0].value) == 4999
     r = clients.kcat(srv.bootstrap, topic, '-o', '-1', '-c', '1', '-e')
     assert [x.offset for x in r] == [5099]
@@ -364,7 +364,7 @@ def test_data_that_arrives_during_a_wait_is_answered_at_once(srv, topic, figures
             assert visible(recs, head)
     waits.sort()
     figures('answer to a waiting fetch after the publish was answered: median %.1f ms, worst %.1f ms' % (waits[7] * 1e3, waits[-1] * 1e3))
-    assert waits[7] < 0.1 and waits[-1] < 1
+    assert waits[7] < 0.1 * clients.busy() and waits[-1] < clients.busy()
 
 
 def test_an_empty_wait_lasts_max_wait(srv, topic):
@@ -385,7 +385,7 @@ def test_min_bytes_are_waited_for_over_all_partitions(srv, topic):
         t0 = time.monotonic()
         n = c.fetch_start(topic, {0: 0, 1: 0}, min_bytes=100000, max_wait_ms=500)
         r = c.finish(FETCH, 11, n)
-        assert 0.48 <= time.monotonic() - t0 < 1
+        assert 0.48 <= time.monotonic() - t0 < clients.busy()
         assert sum(len(visible(decode_batches(p['records'] or b''), 0)) for p in r['responses'][0]['partitions']) == 8
         n = c.fetch_start(topic, {0: 0, 1: 0}, min_bytes=60000, max_wait_ms=10000)
         threading.Timer(0.2, lambda: srv.publish(topic, [{'id': i, 'pad': 'x' * 10000} for i in range(20)])).start()
@@ -401,7 +401,7 @@ def test_an_error_is_answered_without_waiting(srv, topic):
         assert c.fetch(topic, 0, 10**9, max_wait_ms=5000)['error_code'] == OUT_OF_RANGE
         assert c.fetch(topic, 7, 0, max_wait_ms=5000)['error_code'] == UNKNOWN_TOPIC
         assert c.fetch('no-such-topic', 0, 0, max_wait_ms=5000)['error_code'] == UNKNOWN_TOPIC
-        assert time.monotonic() - t0 < 2
+        assert time.monotonic() - t0 < 2 * clients.busy()
 
 
 @pytest.mark.parametrize('limits', [dict(partition_max_bytes=1), dict(max_bytes=1), dict(max_bytes=0, partition_max_bytes=0),
@@ -493,7 +493,7 @@ def test_idle_consumers_are_held_and_cost_nothing(srv, topic, figures):
         for c, n in zip(conns, ns):
             r = c.finish(FETCH, 11, n)
             assert r['responses'][0]['partitions'][0]['records']
-        assert time.monotonic() - t0 < 2
+        assert time.monotonic() - t0 < 2 * clients.busy()
     finally:
         [c.close() for c in conns]
 
@@ -556,7 +556,7 @@ def test_every_start_offset_resolves_at_once(srv, gaps):
         for at in asked:
             t0 = time.monotonic()
             got, p = c.records_from('gaps', 0, at, rnd.choice([4, 6, 9, 11, 12]), max_wait_ms=0)
-            assert time.monotonic() - t0 < 2
+            assert time.monotonic() - t0 < 2 * clients.busy()
             want = oracle.first_from(at)
             assert p['error_code'] == 0
             assert (got[0].offset, got[0].value) == (want.offset, want.value) if want else not got, at

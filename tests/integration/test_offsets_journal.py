@@ -148,7 +148,7 @@ def test_a_late_document_behind_a_hidden_run_arrives_at_once(srv, journal, until
             journal.ack().doc(120).write()
             t0 = time.monotonic()
             r = c.finish(FETCH, 11, n)
-            assert time.monotonic() - t0 < 1
+            assert time.monotonic() - t0 < clients.busy()
             assert visible(decode_batches(r['responses'][0]['partitions'][0]['records']), at)
 
 
@@ -162,7 +162,7 @@ def test_hidden_documents_alone_do_not_wake_a_waiting_fetch(srv, journal, until,
             journal.ack().write()
             time.sleep(0.05)
         r = c.finish(FETCH, 11, n)
-        assert 1.45 < time.monotonic() - t0 < 2.5, 'answered early'
+        assert 1.45 < time.monotonic() - t0 < 2.5 * clients.busy(), 'answered early'
         p = r['responses'][0]['partitions'][0]
         assert not p['records'] and p['high_watermark'] == 100
 

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+import clients
 from auth_lab import Certificates, login, write_catalog
 from kafka_raw import METADATA, Closed, Conn
 from test_auth import AT_ONCE, topics_of
@@ -385,4 +386,4 @@ def test_a_crowd_of_handshakes_does_not_starve_others(make_server, tmp_path, fig
         for t in threads:
             t.join()
     figures('%d handshakes, %d requests beside them, the slowest %.0f ms' % (shaken[0], n, worst * 1e3))
-    assert worst < 1
+    assert worst < clients.busy()
