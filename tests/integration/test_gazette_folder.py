@@ -41,6 +41,7 @@ def test_no_local_store_is_opened_in_it_whether_the_gateway_runs_or_not(over_bro
     assert [strip_meta(r.value) for r in read_all(s.kafka, topic, 0)] == [b'{"id":1}', b'{"id":2}']
 
 
+@pytest.mark.local_store    # beside the one of a broker
 def test_a_local_store_beside_the_state_of_a_gateway_that_ended_is_one(over_broker, make_server, topic, tmp_path):
     """As after `sluice move undo`. While one runs there, it is not opened."""
     local = make_server()
