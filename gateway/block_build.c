@@ -316,7 +316,7 @@ size_t gw_blockbatches_find(const struct gw_blockbatches *b, int64_t offset)
 /* Old batches by reference, then the new ones, which move in. */
 static int assemble(struct builder *b, const struct jc_block *block,
                     const struct gw_blockbatches *old, int64_t content_end,
-                    struct gw_blockbatches **out)
+                    const struct jc_marks *marks, struct gw_blockbatches **out)
 {
     size_t old_n = old == NULL ? 0 : old->n;
     size_t n = old_n + b->n;
@@ -339,6 +339,7 @@ static int assemble(struct builder *b, const struct jc_block *block,
     e->read_to = block->read_to;
     e->sealed = block->sealed;
     e->content_end = content_end;
+    e->marks = *marks;
     e->log_start = block->log_start;
     e->pending = b->pending;
     e->n = n;
@@ -365,6 +366,7 @@ int gw_block_build(const struct gw_build *how, const struct jc_block *block,
     struct line_iter it = {.block = block, .from = how->from};
     struct sc_uuid_hint hint = {0};
     int64_t content_end = old == NULL ? 0 : old->content_end;
+    struct jc_marks marks = old == NULL ? (struct jc_marks){0} : old->marks;
     struct span line;
     int64_t offset;
     int err = block_encoder_init(&b.encode, how);
@@ -376,6 +378,7 @@ int gw_block_build(const struct gw_build *how, const struct jc_block *block,
         struct jc_doc_info info;
 
         gw_doc_look(line, &hint, &info);
+        jc_marks_take(&marks, &info, offset + 1);
         if (how->signal)
             gw_lead_take(&b.pending, &info);
         if (info.kind != JC_DOC_CONTENT)
@@ -390,7 +393,7 @@ int gw_block_build(const struct gw_build *how, const struct jc_block *block,
     if (err == 0)
         err = flush_batch(&b);
     if (err == 0)
-        err = assemble(&b, block, old, content_end, out);
+        err = assemble(&b, block, old, content_end, &marks, out);
     for (size_t i = 0; i < b.n; i++)
         kp_batch_fini(&b.done[i]);
     mem_free(b.done);

@@ -27,12 +27,13 @@ struct gw_cache_key {
 /* Owner: immutable, counted. The batches of one block, by rising offset. */
 struct gw_blockbatches {
     atomic_uint refs;
-    int64_t read_to;        /* no visible document whose last byte is below this is missing */
-    int64_t content_end;    /* end of the last content document found, hidden by the bound or not; 0
-                               when there was none */
-    int64_t log_start;      /* of the partition when the block was read */
-    bool sealed;            /* complete for ever */
-    struct gw_lead pending; /* signals that no record behind them has told yet */
+    int64_t read_to;       /* no visible document whose last byte is below this is missing */
+    int64_t content_end;   /* end of the last content document found, hidden by the bound or not; 0
+                              when there was none */
+    struct jc_marks marks; /* the highest markers found: what raises a head brings those below it */
+    int64_t log_start;     /* of the partition when the block was read */
+    bool sealed;           /* complete for ever */
+    struct gw_lead pending;   /* signals that no record behind them has told yet */
     struct jc_range *damaged; /* owned; what the store could not read, by rising begin: no batch
                                  holds records on both sides of one. Such entries are not kept */
     size_t damaged_n;

@@ -214,7 +214,7 @@ static int use_entry(struct fetch *f, struct fetch_part *p)
      * high watermark that goes with it. Others may have been removed: who asked for them is told,
      * not led past them. */
     if (e->content_end > p->ends.hwm || e->log_start > p->ends.log_start)
-        gw_part_raise(p->part, e->content_end, e->log_start);
+        gw_part_raise(p->part, e->content_end, &e->marks, e->log_start);
     look_ends(f, p);
     int rc = p->want.offset < p->ends.log_start ? E_RANGE : take_entry(f, p);
     f->cur.entry = NULL;

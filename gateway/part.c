@@ -93,10 +93,12 @@ void gw_part_update(struct gw_part *p, const struct jc_heads *heads)
     pthread_mutex_unlock(&p->lock);
 }
 
-void gw_part_raise(struct gw_part *p, int64_t content_end, int64_t log_start)
+void gw_part_raise(struct gw_part *p, int64_t content_end, const struct jc_marks *marks,
+                   int64_t log_start)
 {
     pthread_mutex_lock(&p->lock);
     raise64(&p->heads.content_end, content_end);
+    (void)jc_marks_merge(&p->heads.marks, marks);
     raise64(&p->heads.write_head, content_end);
     raise64(&p->heads.log_start, log_start);
     raise64(&p->heads.content_end, log_start);

@@ -42,8 +42,11 @@ void gw_part_unref(struct gw_part *p);
 /* Any thread. Merges newer heads in (each field only forward). Heads of another life of the journal
  * than the first ones change nothing: this partition is lost then, and the view gets another. */
 void gw_part_update(struct gw_part *p, const struct jc_heads *heads);
-/* Any thread. Content up to there was read, and that before log_start is gone. */
-void gw_part_raise(struct gw_part *p, int64_t content_end, int64_t log_start);
+/* Any thread. Content up to there was read, among it these markers, and that before log_start is
+ * gone. Heads are told with the markers below them, and blocks read one after the other: so no head
+ * is ever known here without them, on which the headers of later blocks depend (signal.h). */
+void gw_part_raise(struct gw_part *p, int64_t content_end, const struct jc_marks *marks,
+                   int64_t log_start);
 /* Any thread. Its bytes are gone, others lie at their offsets: nothing of it may be served. */
 static inline bool gw_part_lost(struct gw_part *p)
 {

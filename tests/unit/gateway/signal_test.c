@@ -267,6 +267,44 @@ static void only_markers_of_earlier_blocks_are_part_of_a_signal(void **state)
     jc_journal_unref(j);
 }
 
+/* Documents may be durable, and read, before the journal's follower tells of them. */
+static void a_head_that_was_raised_by_reading_brings_the_markers_below_it(void **state)
+{
+    const struct jc_spec spec = {.name = "j"};
+    const struct gw_build how = {.bound = {.max_clock = UINT64_MAX}};
+    const struct gw_topic t = {.signal = true};
+    const struct jc_journal *j;
+    struct gw_part *part;
+    struct gw_signal s;
+    struct jc_heads heads = {.content_end = 1, .write_head = 1};
+
+    (void)state;
+    line(CLOCK0, JC_FLAG_CONTINUE, "");
+    begin(CLOCK0 + 16);
+    size_t begin_end = text_n;
+    line(CLOCK0 + 17, JC_FLAG_CONTINUE, "");
+    struct gw_blockbatches *first = build(&how, 0, text_n, NULL);
+    complete(CLOCK0 + 32, CLOCK0 + 16);
+    line(CLOCK0 + 33, JC_FLAG_CONTINUE, "");
+    const struct gw_build more = {.bound = how.bound, .from = first->read_to};
+    struct gw_blockbatches *e = build(&more, (size_t)first->read_to, text_n, first);
+
+    assert_int_equal(jc_journal_new(&spec, 1, 1, &j), 0);
+    assert_int_equal(gw_part_new(j, &part), 0);
+    gw_part_update(part, &heads);
+    gw_part_raise(part, e->content_end, &e->marks, e->log_start);
+    assert_true(gw_part_heads(part, &heads));
+    assert_int_equal(heads.content_end, text_n);
+    assert_int_equal(heads.marks.begin_end, begin_end);
+    gw_signal_of(&t, part, 1, &s);
+    assert_int_equal(s.marks.begin, CLOCK0 + 16);
+    assert_int_equal(s.marks.complete, CLOCK0 + 32);
+    gw_blockbatches_unref(first);
+    gw_blockbatches_unref(e);
+    gw_part_unref(part);
+    jc_journal_unref(j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +315,8 @@ int main(void)
                                reset),
         cmocka_unit_test_setup(a_second_begin_takes_the_place_of_the_first, reset),
         cmocka_unit_test(only_markers_of_earlier_blocks_are_part_of_a_signal),
+        cmocka_unit_test_setup(a_head_that_was_raised_by_reading_brings_the_markers_below_it,
+                               reset),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
