@@ -1,5 +1,6 @@
 """Documents for tests, and the oracle of what is served: every visible document of a partition with its bytes."""
 import bisect
+import time
 
 from kafka_raw import EARLIEST, LATEST, Conn
 from sluice import dumps
@@ -15,12 +16,23 @@ def doc(n, /, **fields):
     return text[:-2] + 'x' * pad + '"}'
 
 
+def place(c, topic, partition, which):
+    """The earliest or latest offset; asked again, as a client does, while it is not known for sure."""
+    end = time.monotonic() + 30
+    while True:
+        r = c.list_offset(topic, partition, which)
+        if r['error_code'] not in (5, 6, 78) or time.monotonic() > end:
+            assert r['error_code'] == 0, '%s: %s' % (topic, r)
+            return r['offset']
+        time.sleep(0.02)
+
+
 def read_all(port, topic, partition, version=11, **kw):
     """All records that a client sees, by raw fetches from the earliest offset to the high watermark."""
     out = []
     with Conn(port) as c:
-        at = c.list_offset(topic, partition, EARLIEST)['offset']
-        end = c.list_offset(topic, partition, LATEST)['offset']
+        at = place(c, topic, partition, EARLIEST)
+        end = place(c, topic, partition, LATEST)
         while at < end:
             p = c.fetch(topic, partition, at, version, max_wait_ms=2000, **kw)
             assert p['error_code'] == 0, p['error_code']
