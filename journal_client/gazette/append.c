@@ -23,6 +23,7 @@ static void run_done(struct task *task)
     struct gz_txn *t = (struct gz_txn *)(void *)((char *)task - offsetof(struct gz_txn, task));
 
     t->done(t->arg, t->err, t->txn);
+    gz_begun_free(t);
     gz_store_unref(t->s);
     mem_free(t);
 }
@@ -43,7 +44,7 @@ void gz_txn_answer(struct gz_txn *t, int err)
     t->timer = NULL;
     t->err = err;
     /* What was sent may turn up; what was written is there. */
-    t->txn->in_doubt = err < 0 && (t->unsure || t->at > 0 || t->call != NULL);
+    t->txn->in_doubt = err < 0 && (t->unsure || t->at > 0 || t->call != NULL || gz_begun_open(t));
     t->task.run = run_answer;
     gz_told_then(t->s, &t->task);
 }
@@ -52,9 +53,9 @@ void gz_txn_finish(struct gz_txn *t, int err)
 {
     struct gz_store *s = t->s;
 
-    if (err < 0 && t->at > 0 && t->at < t->txn->parts_n)
+    if (err < 0 && t->wrote > 0 && t->at < t->txn->parts_n)
         log_event(LOG_ERROR, "gazette.txn_torn", LF_UINT("parts", t->txn->parts_n),
-                  LF_UINT("written", t->at), LF_ERR(err));
+                  LF_UINT("written", t->wrote), LF_ERR(err));
     TAILQ_REMOVE(&s->txns_running, t, link);
     s->txns_running_n--;
     gz_txn_answer(t, err);
@@ -73,11 +74,15 @@ static size_t place(struct gz_txn *t)
         struct jc_append_part *p = &txn->parts[i];
         struct gz_journal *j = gz_of(p->journal);
         int64_t at = j->append_head;
+        if (gz_begun_kept(t, i))
+            continue;
         for (size_t k = t->at; k < i; k++) {
-            if (gz_of(txn->parts[k].journal) == j)
+            if (gz_of(txn->parts[k].journal) == j && !gz_begun_kept(t, k))
                 at = txn->parts[k].end;
         }
-        if (j->state == GZ_J_TAIL && j->tail.pos > at && at == j->append_head)
+        /* A tail that is not above what was refused is old: one that sleeps, of all others. */
+        if (j->state == GZ_J_TAIL && j->tail.pos > at && j->tail.pos > j->append_refused &&
+            at == j->append_head)
             at = j->append_head = j->tail.pos;
         if (at < 0)
             return i;
@@ -95,12 +100,27 @@ static void on_kv_set(void *arg, int err)
 static void write_kv(struct gz_txn *t)
 {
     struct jc_store *kv = t->s->kv;
-    int err = 0;
+    size_t n = t->txn->kv_n;
+    struct jc_kv *list = mem_array(n + 1, sizeof *list);
+    int err = list == NULL ? E_NOMEM : 0;
 
-    if (t->txn->kv_n > 0)
-        err = kv->ops->kv_set(kv, t->txn->kv, t->txn->kv_n, &t->s->mb.ex, on_kv_set, t);
-    if (t->txn->kv_n == 0 || err < 0)
+    if (err == 0) {
+        for (size_t i = 0; i < n; i++)
+            list[i] = t->txn->kv[i];
+        n += gz_begun_end(t, &list[n]);
+        if (n > 0)
+            err = kv->ops->kv_set(kv, list, n, &t->s->mb.ex, on_kv_set, t);
+        mem_free(list);
+    }
+    if (n == 0 || err < 0)
         gz_txn_finish(t, err);
+}
+
+static void on_place_head(struct gz_txn *t, int64_t head, enum gz_head_by by)
+{
+    (void)by; /* where it is not the last word, the append is refused */
+    t->head_of->append_head = head;
+    gz_txn_step(t);
 }
 
 /* What is to be done next; whenever something has ended. */
@@ -121,17 +141,20 @@ void gz_txn_step(struct gz_txn *t)
         }
     }
     if (t->reset) {
-        t->resets = true;
-        gz_part_ask_head(t, t->at);
+        gz_part_reset(t);
         return;
     }
     if (t->doubt) {
         gz_part_settle(t);
         return;
     }
+    if (!gz_begun_ready(t))
+        return;
+    while (t->at < txn->parts_n && gz_begun_kept(t, t->at))
+        t->at++;
     /* A part that may have landed keeps its offset until that is settled. */
     if (!t->unsure && (unknown = place(t)) < txn->parts_n) {
-        gz_part_ask_head(t, unknown);
+        gz_head_ask(t, gz_of(txn->parts[unknown].journal), on_place_head);
         return;
     }
     if (!t->prepared) {
@@ -140,12 +163,11 @@ void gz_txn_step(struct gz_txn *t)
             return;
         }
         t->prepared = true;
-        if (txn->parts_n == 0) {
-            write_kv(t);
-            return;
-        }
     }
-    gz_part_send(t);
+    if (t->at == txn->parts_n)
+        write_kv(t);
+    else if (gz_begun_record(t))
+        gz_part_send(t);
 }
 
 static void on_unless(void *arg, int err, struct span value)

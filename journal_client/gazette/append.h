@@ -75,6 +75,15 @@ enum gz_doubt {
 enum gz_doubt gz_append_doubt(int64_t head, int64_t begin, int64_t end);
 
 /* --- a transaction; home --- */
+struct gz_txn;
+struct gz_begun;
+enum gz_head_by {
+    GZ_HEAD_PRIMARY,
+    GZ_HEAD_SPEC,   /* the listing's, of a suspended journal; it may be old */
+    GZ_HEAD_LISTED, /* all brokers were down (status 12): what they list; to be set first */
+};
+typedef void gz_head_fn(struct gz_txn *t, int64_t head, enum gz_head_by by);
+
 struct gz_txn {
     TAILQ_ENTRY(gz_txn) link; /* queued, then running */
     struct task task;         /* toward home, then back */
@@ -85,8 +94,7 @@ struct gz_txn {
     void *arg;
     int err;
     /* the whole */
-    size_t asked; /* the part whose head is asked for */
-    size_t at;    /* the part under way; parts_n: all are written */
+    size_t at; /* the part under way; parts_n: all are written */
     bool prepared;
     /* the part */
     bool doubt;           /* it may have landed: find out first */
@@ -105,13 +113,26 @@ struct gz_txn {
     int status;
     char said[256]; /* what came with the error of the last call */
     int64_t commit_begin, commit_end, head;
-    struct gz_barrier barrier;
+    struct gz_barrier barrier; /* a head that is asked for */
+    struct gz_journal *head_of;
+    gz_head_fn *on_head;
     size_t sent;
     bool begun;            /* the first message is sent */
     bool closed;           /* so is the last */
     struct gz_range range; /* reading back */
     size_t compared;
     bool same, ended;
+    /* transactions with unless_kv (append_begun.c) */
+    char *begun_key;
+    struct gz_begun
+        *earlier;         /* what earlier attempts under the key left; NULL: nothing, or unread */
+    bool asked_begun;     /* it was read */
+    bool looking, looked; /* at what became of it */
+    bool recorded;        /* this attempt, as it is prepared, is */
+    size_t look;          /* which part of earlier; its own is `at` meanwhile */
+    size_t look_from;     /* t->at before */
+    struct evp_md_ctx_st *sha;
+    size_t wrote; /* parts that this attempt wrote */
 };
 
 static inline struct jc_append_part *gz_part_of(const struct gz_txn *t)
@@ -129,11 +150,34 @@ static inline struct gz_journal *gz_part_journal(const struct gz_txn *t)
     return gz_of(gz_part_of(t)->journal);
 }
 
-/* append_part.c: asks for the head of part number at; sends the part under way. append_doubt.c:
- * finds out whether it landed. All end in gz_txn_step or gz_txn_finish. */
-void gz_part_ask_head(struct gz_txn *t, size_t at);
+/* append_part.c: sends the part under way; sets its head first. append_doubt.c: finds out whether
+ * it landed. All end in gz_txn_step or gz_txn_finish. */
 void gz_part_send(struct gz_txn *t);
+void gz_part_reset(struct gz_txn *t);
 void gz_part_settle(struct gz_txn *t);
+
+/* append_head.c: where a journal ends. done is called unless the question ends in gz_part_again or
+ * gz_txn_finish; later, or at once only by an answer that is there. gz_head_listed asks what
+ * brokers list, whoever answers. */
+void gz_head_ask(struct gz_txn *t, struct gz_journal *j, gz_head_fn *done);
+void gz_head_listed(struct gz_txn *t, struct gz_journal *j, gz_head_fn *done);
+
+/* append_begun.c: a key of unless_kv is published once, whatever became of earlier attempts. What
+ * is about to be sent is recorded before it is; whoever comes under the key again looks first at
+ * what lies where it was to land. gz_begun_ready: true when the transaction can go on; else it will
+ * be stepped again, or is finished. */
+bool gz_begun_ready(struct gz_txn *t);
+/* Part i landed with an earlier attempt: its offsets are set, it is not sent. */
+bool gz_begun_kept(const struct gz_txn *t, size_t i);
+/* The plan changed: what was begun is looked at again, and what is sent then is recorded anew. */
+void gz_begun_moved(struct gz_txn *t);
+/* The attempt is to be recorded before it is sent. */
+bool gz_begun_record(struct gz_txn *t);
+/* The key that takes the record away, to be set with the transaction's own; 0 or 1 of them. */
+size_t gz_begun_end(struct gz_txn *t, struct jc_kv *out);
+bool gz_begun_open(const struct gz_txn *t);
+void gz_begun_free(struct gz_txn *t);
+
 /* What became of the part, for append_doubt.c. gz_part_again: nothing as yet; err 0: no error. */
 void gz_part_landed(struct gz_txn *t, int64_t begin);
 void gz_part_moved(struct gz_txn *t);

@@ -1,11 +1,10 @@
 /*
  * A part of which it is open whether it landed. The primary is asked where the journal ends
- * (barrier.h), what lies at the part's offset is read back and compared, and only then is the part
- * sent again, at the same offset, so that one of the two lands at most. See append.h.
+ * (append_head.c), what lies at the part's offset is read back and compared, and only then is the
+ * part sent again, at the same offset, so that one of the two lands at most. See append.h.
  */
 #include "base/log.h"
 #include "journal_client/gazette/append.h"
-#include "journal_client/gazette/barrier.h"
 
 #define BELOW_MS 1000 /* a head below the part is believed when it is told for so long */
 
@@ -68,10 +67,15 @@ static void below(struct gz_txn *t, bool primary)
         gz_part_again(t, E_AGAIN);
 }
 
-static void resolve(struct gz_txn *t, int64_t head, bool primary)
+static void resolve(struct gz_txn *t, int64_t head, enum gz_head_by by)
 {
     const struct jc_append_part *p = gz_part_of(t);
 
+    if (by == GZ_HEAD_LISTED) { /* nobody appends before that is set */
+        t->reset = true;
+        gz_txn_step(t);
+        return;
+    }
     if (head >= p->begin)
         t->below_ms = 0;
     switch (gz_append_doubt(head, p->begin, p->end)) {
@@ -86,44 +90,12 @@ static void resolve(struct gz_txn *t, int64_t head, bool primary)
         gz_part_moved(t);
         break;
     case GZ_D_BELOW:
-        below(t, primary);
+        below(t, by == GZ_HEAD_PRIMARY);
         break;
-    }
-}
-
-static void on_message(void *arg, struct span msg)
-{
-    struct gz_txn *t = arg;
-
-    gz_barrier_take(&t->barrier, msg);
-}
-
-static void on_end(void *arg, const struct gz_end *end)
-{
-    struct gz_txn *t = arg;
-    const struct gz_journal *j = gz_part_journal(t);
-
-    t->call = NULL;
-    t->status = t->barrier.status;
-    gz_part_hear(t, end);
-    if (end->err == 0 && t->status == GZ_OK) {
-        resolve(t, t->barrier.head, true);
-    } else if (end->err == 0 && t->status == GZ_SUSPENDED && j->suspend_level != 0) {
-        resolve(t, j->suspend_offset, false);
-    } else {
-        if (end->err == 0 && t->status == GZ_INDEX_GREATER)
-            t->reset = true;
-        gz_part_again(t, end->err);
     }
 }
 
 void gz_part_settle(struct gz_txn *t)
 {
-    const struct gz_call_cb cb = {.on_message = on_message, .on_end = on_end, .arg = t};
-    struct gz_journal *j = gz_part_journal(t);
-    int err;
-
-    t->barrier = (struct gz_barrier){.status = -1};
-    if ((err = gz_barrier_call(j, j->primary, &cb, &t->call)) < 0)
-        gz_part_again(t, err);
+    gz_head_ask(t, gz_part_journal(t), resolve);
 }

@@ -11,8 +11,6 @@
 #define WAIT_MS     45000 /* a part that found no broker for so long fails: a lease and more */
 #define APPEND_MS   15000 /* of a call, and 1 ms for each KiB: a primary waits for a dead replica */
 
-static void call_append(struct gz_txn *t, int64_t offset);
-
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -54,6 +52,7 @@ void gz_part_landed(struct gz_txn *t, int64_t begin)
     t->denied = false;
     t->since_ms = gz_mono_ms(t->s);
     t->at++;
+    t->wrote++;
     gz_txn_step(t);
 }
 
@@ -62,11 +61,15 @@ void gz_part_landed(struct gz_txn *t, int64_t begin)
  */
 void gz_part_moved(struct gz_txn *t)
 {
-    gz_part_journal(t)->append_head = -1;
+    struct gz_journal *j = gz_part_journal(t);
+
+    j->append_refused = gz_part_of(t)->begin;
+    j->append_head = -1;
     t->doubt = t->unsure = t->reset = false;
     t->below_ms = 0;
-    if (t->at == 0)
+    if (t->wrote == 0)
         t->prepared = false; /* nothing is written: prepare again, at the new offsets */
+    gz_begun_moved(t);
     if (t->moves++ == 0)
         gz_txn_step(t);
     else
@@ -213,7 +216,8 @@ static void on_append_end(void *arg, const struct gz_end *end)
         if (t->status == GZ_REGISTER_MISMATCH) {
             /* Somebody was first, or registers outlived their bytes: not at once. */
             j->append_head = -1;
-            t->prepared = t->at > 0;
+            t->prepared = t->wrote > 0;
+            gz_begun_moved(t);
             gz_part_again(t, E_AGAIN);
         } else {
             gz_part_moved(t);
@@ -326,62 +330,25 @@ static void call_append(struct gz_txn *t, int64_t offset)
     }
 }
 
+/* The status 12 of all others is for who would overwrite what brokers do not know of any more: the
+ * head is set to what they list. */
+static void on_listed(struct gz_txn *t, int64_t head, enum gz_head_by by)
+{
+    (void)by;
+    t->head = head;
+    t->resets = true;
+    call_append(t, head);
+}
+
+void gz_part_reset(struct gz_txn *t)
+{
+    gz_head_listed(t, gz_part_journal(t), on_listed);
+}
+
 void gz_part_send(struct gz_txn *t)
 {
     if (gz_part_journal(t)->fenced)
         gz_txn_finish(t, E_DENIED);
     else
         call_append(t, gz_part_of(t)->begin);
-}
-
-/* --- heads --- */
-
-static void on_head_message(void *arg, struct span msg)
-{
-    struct gz_txn *t = arg;
-    struct gz_read_msg m;
-
-    if (gz_read_parse(msg, &m) < 0)
-        return;
-    t->status = m.status;
-    t->head = m.write_head;
-}
-
-static void on_head_end(void *arg, const struct gz_end *end)
-{
-    struct gz_txn *t = arg;
-    struct gz_journal *j = gz_of(t->txn->parts[t->asked].journal);
-
-    t->call = NULL;
-    gz_part_hear(t, end);
-    if (t->status == GZ_SUSPENDED) { /* its spec says where it goes on; the append resumes it */
-        t->head = j->suspend_offset;
-        t->status = GZ_NOT_YET_AVAILABLE;
-    }
-    if (end->err < 0 || t->status != GZ_NOT_YET_AVAILABLE) {
-        t->resets = false;
-        gz_part_again(t, end->err);
-    } else if (t->resets) {
-        call_append(t, t->head);
-    } else {
-        j->append_head = t->head;
-        gz_txn_step(t);
-    }
-}
-
-void gz_part_ask_head(struct gz_txn *t, size_t at)
-{
-    const struct gz_call_cb cb = {.on_message = on_head_message, .on_end = on_head_end, .arg = t};
-    struct gz_journal *j = gz_of(t->txn->parts[at].journal);
-    Gz__ReadRequest rq;
-    gz__read_request__init(&rq);
-    int err;
-
-    t->asked = at;
-    rq.journal = j->name;
-    rq.offset = -1;
-    rq.min_etcd_revision = j->mod_revision;
-    t->status = -1;
-    if ((err = gz_rpc(t->s, j->primary, "Read", &rq.base, GZ_RPC_MS, &cb, &t->call)) < 0)
-        gz_part_again(t, err);
 }

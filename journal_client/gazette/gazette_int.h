@@ -248,6 +248,7 @@ struct gz_journal {
     int suspend_level;
     int64_t suspend_offset;
     int64_t append_head; /* where our next append begins, as far as is known; -1: not known */
+    int64_t append_refused; /* where one was refused last; a tail that is not beyond it is old */
     char *endpoint;      /* of the broker to be read from, a hint (route.c); NULL: any */
     char *primary;       /* of the one that appends, likewise */
     struct gz_claim_of {
@@ -314,8 +315,9 @@ struct gz_journal {
     TAILQ_ENTRY(gz_journal) ahead_link; /* while ahead is set */
     struct gz_feed search;              /* back from the head for content, or a scan for a seek */
     struct gz_range range;
-    int64_t search_to, search_bytes;
-    bool searching, scanning;
+    struct gz_feed search_near; /* far back: what the last window before the head said */
+    int64_t search_low, search_to, search_bytes;
+    bool searching, scanning, search_far;
     struct gz_run *runs; /* scanned before the tail, by rising begin */
     size_t runs_n, runs_cap;
     struct jc_op_list scanners; /* by step_link: seeks that wait for a scan */
