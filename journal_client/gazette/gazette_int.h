@@ -247,10 +247,10 @@ struct gz_journal {
     int64_t mod_revision;
     int suspend_level;
     int64_t suspend_offset;
-    int64_t append_head; /* where our next append begins, as far as is known; -1: not known */
+    int64_t append_head;    /* where our next append begins, as far as is known; -1: not known */
     int64_t append_refused; /* where one was refused last; a tail that is not beyond it is old */
-    char *endpoint;      /* of the broker to be read from, a hint (route.c); NULL: any */
-    char *primary;       /* of the one that appends, likewise */
+    char *endpoint;         /* of the broker to be read from, a hint (route.c); NULL: any */
+    char *primary;          /* of the one that appends, likewise */
     struct gz_claim_of {
         uint64_t epoch; /* of this gateway's claim; 0: none was made */
         bool stands;
@@ -564,9 +564,9 @@ struct gz_store {
     size_t spools_n;
     size_t kv_busy; /* writes of floors under way */
     bool stopping;
-    bool hurry_asked; /* lock: store */
-    bool hurried;     /* home: writes are refused */
+    bool hurried; /* home: writes are refused */
     struct task hurry;
+    bool hurry_asked; /* lock: store; not beside what home reads (compilers read both at once) */
     struct event *stop_timer;
     bool stop_asked;
     int64_t stop_since_ms;
