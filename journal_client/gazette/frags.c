@@ -8,9 +8,10 @@
 #include "base/mem.h"
 #include "journal_client/gazette/gazette_int.h"
 
-#define URL_SECONDS 7200 /* how long signed URLs are asked to hold */
-#define LIST_MS     60000
-#define FIRST_MS    15000
+#define URL_SECONDS  7200 /* how long signed URLs are asked to hold */
+#define LIST_MS      60000
+#define MOD_TIME_MAX (INT64_C(1) << 40)
+#define FIRST_MS     15000
 
 struct gz_frags_call {
     struct gz_journal *j;
@@ -67,6 +68,8 @@ static int add(struct gz_frags *f, const Gz__ListedFragment *l)
     to = &f->v[f->n];
     *to = (struct gz_frag){
         .begin = s->begin, .end = s->end, .mod_time_s = s->mod_time, .codec = s->compression_codec};
+    if (to->mod_time_s < 0 || to->mod_time_s > MOD_TIME_MAX)
+        to->mod_time_s = s->mod_time < 0 ? 0 : MOD_TIME_MAX;
     if (s->sum != NULL)
         (void)snprintf(to->sha1, sizeof to->sha1, "%016llx%016llx%08lx",
                        (unsigned long long)s->sum->part1, (unsigned long long)s->sum->part2,
@@ -88,6 +91,8 @@ static void on_message(void *arg, struct span msg)
         return;
     }
     c->status = m->status;
+    if (m->next_page_token != 0 && m->next_page_token <= c->next)
+        c->err = E_SYNTAX; /* pages that lead back would be asked for without end */
     c->next = m->next_page_token;
     for (size_t i = 0; i < m->n_fragments && c->err == 0; i++)
         c->err = add(&c->list, m->fragments[i]);

@@ -328,7 +328,9 @@ void gz_journal_listed(struct gz_journal *j, const Gz__ListedJournal *l, struct 
     j->spec = spec;
     j->mod_revision = l->mod_revision;
     gz_route_take(j, l->route);
-    j->suspend_offset = suspend == NULL ? 0 : suspend->offset;
+    j->suspend_offset = suspend == NULL || suspend->offset < 0 ? 0 : suspend->offset;
+    if (j->suspend_offset > INT64_MAX / 2) /* as a head it would be taken for one */
+        j->suspend_offset = 0;
     bool resumed = j->suspend_level == 2 && level != 2;
     bool suspended = j->suspend_level != 2 && level == 2;
     j->suspend_level = level;

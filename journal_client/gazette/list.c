@@ -10,7 +10,8 @@
 #include "base/mem.h"
 #include "journal_client/gazette/gazette_int.h"
 
-#define ENDS_MAX 3 /* so often a resumed watch may end without news before all is asked anew */
+#define DURATION_MAX (INT64_C(1) << 40) /* seconds */
+#define ENDS_MAX     3 /* so often a resumed watch may end without news before all is asked anew */
 
 struct gz_list {
     struct gz_store *s;
@@ -38,7 +39,9 @@ static void parts_drop(struct gz_list *l)
 
 static int64_t duration_ms(const Gz__Duration *d)
 {
-    return d == NULL ? 0 : d->seconds * 1000 + d->nanos / 1000000;
+    if (d == NULL || d->seconds < -DURATION_MAX || d->seconds > DURATION_MAX)
+        return 0; /* no such time can be meant */
+    return d->seconds * 1000 + d->nanos / 1000000;
 }
 
 static int journal_of(const Gz__ListedJournal *l, struct gz_journal *j,

@@ -1,6 +1,7 @@
 /*
  * Looking back from the write head for the last content document, in growing windows, each read
- * forward once; what the last one read becomes the begin of the tail's index. And scans of ranges
+ * forward once; what the last one read becomes the begin of the tail's index. Where even a large
+ * one holds none, windows before it are looked at one by one, down to FAR_MAX. And scans of ranges
  * that seeks ask for. Both are one reader: a range at a time, fed into an index.
  */
 #include "base/log.h"
@@ -10,9 +11,11 @@
 #define WINDOW_FIRST (64 << 10)
 #define WINDOW_GROWS 4
 #define WINDOW_MAX   (INT64_C(64) << 20)
+#define FAR_MAX      (INT64_C(512) << 20)
 #define SEARCHES_MAX 16
 
 static void window(struct gz_journal *j);
+static void on_piece(struct gz_range *r, int err);
 
 static void next_piece(struct gz_journal *j, void (*done)(struct gz_range *, int))
 {
@@ -60,10 +63,22 @@ static bool slot_take(struct gz_journal *j)
     return true;
 }
 
+/* Those that wait have their turn. One whose range is busy comes back by itself. */
+static void slots_fill(struct gz_store *s)
+{
+    struct gz_journal *next;
+
+    while (!s->stopping && s->searches_n < SEARCHES_MAX &&
+           (next = TAILQ_FIRST(&s->searches)) != NULL) {
+        TAILQ_REMOVE(&s->searches, next, search_link);
+        next->search_queued = false;
+        gz_search_start(next); /* whose end comes later: it has something to read */
+    }
+}
+
 static void slot_give(struct gz_journal *j)
 {
     struct gz_store *s = j->store;
-    struct gz_journal *next;
 
     if (j->search_queued)
         TAILQ_REMOVE(&s->searches, j, search_link);
@@ -72,11 +87,7 @@ static void slot_give(struct gz_journal *j)
         return;
     j->search_slot = false;
     s->searches_n--;
-    if (s->stopping || (next = TAILQ_FIRST(&s->searches)) == NULL)
-        return;
-    TAILQ_REMOVE(&s->searches, next, search_link);
-    next->search_queued = false;
-    gz_search_start(next); /* whose end comes later: it has something to read */
+    slots_fill(s);
 }
 
 static void finish(struct gz_journal *j)
@@ -88,12 +99,68 @@ static void finish(struct gz_journal *j)
     j->search = (struct gz_feed){0};
     /* The end of the window may be a hole; what follows begins with a document. */
     if (j->tail.pos < j->said_head || !j->tail.aligned) {
+        struct gz_sum sum = j->tail.run.sum;
         gz_feed_fini(&j->tail);
         gz_feed_init(&j->tail, j->said_head, true);
+        j->tail.run.sum = sum;
     }
     j->tail_set = true;
     gz_search_done(j);
     slot_give(j);
+}
+
+/* --- far back --- */
+
+/* Takes over a reference of the search. */
+static void far_window(struct gz_journal *j)
+{
+    int64_t to = j->search.run.begin;
+
+    gz_feed_fini(&j->search);
+    j->search_low = j->search_low - WINDOW_MAX > j->first ? j->search_low - WINDOW_MAX : j->first;
+    gz_feed_init(&j->search, j->search_low, j->search_low == j->first);
+    j->search_to = to;
+    (void)gz_journal_ref(j);
+    next_piece(j, on_piece);
+}
+
+/* The last large window held none. What it says is kept for the tail, and windows before it are
+ * looked at one by one. */
+static void go_far(struct gz_journal *j)
+{
+    j->search_far = true;
+    j->search_near = j->search;
+    j->search = (struct gz_feed){.run = {.begin = j->search_near.run.begin}};
+    far_window(j);
+}
+
+/* One of them is read: enough, or the next one? */
+static void judge_far(struct gz_journal *j)
+{
+    struct gz_run *run = &j->search.run;
+    struct gz_sum *sum = &j->search_near.run.sum;
+    int64_t looked = j->said_head - j->search_low;
+    bool all = run->begin <= j->first || (j->search.aligned && j->kept.content_end >= run->begin);
+
+    if (run->sum.max_clock > sum->max_clock)
+        sum->max_clock = run->sum.max_clock;
+    (void)jc_marks_merge(&sum->marks, &run->sum.marks);
+    sum->content_end = run->sum.content_end;
+    if (sum->content_end == 0 && !all && looked < FAR_MAX) {
+        far_window(j);
+        return;
+    }
+    if (sum->content_end == 0 && !all) {
+        log_event(LOG_WARN, "gazette.no_content_near_head", LF_STR("journal", j->name),
+                  LF_INT("looked_at", looked));
+        /* The last content lies before: its end is not known better than this. */
+        sum->content_end = run->begin;
+    }
+    gz_feed_fini(&j->search);
+    j->search = j->search_near;
+    j->search_near = (struct gz_feed){0};
+    j->search_far = false;
+    finish(j);
 }
 
 /* The window is read: enough, or a larger one? */
@@ -102,20 +169,16 @@ static void judge(struct gz_journal *j)
     const struct gz_run *run = &j->search.run;
     bool all = run->begin <= j->first || (j->search.aligned && j->kept.content_end >= run->begin);
 
-    if (run->sum.content_end > 0 || all) {
+    if (j->search_far) {
+        judge_far(j);
+    } else if (run->sum.content_end > 0 || all) {
         finish(j);
-        return;
+    } else if (j->search_bytes >= WINDOW_MAX) {
+        go_far(j);
+    } else {
+        j->search_bytes *= WINDOW_GROWS;
+        window(j);
     }
-    if (j->search_bytes >= WINDOW_MAX) {
-        log_event(LOG_WARN, "gazette.no_content_near_head", LF_STR("journal", j->name),
-                  LF_INT("looked_at", j->search_bytes));
-        /* The last content lies before: its end is not known better than this. */
-        j->search.run.sum.content_end = run->begin;
-        finish(j);
-        return;
-    }
-    j->search_bytes *= WINDOW_GROWS;
-    window(j);
 }
 
 static void on_piece(struct gz_range *r, int err)
@@ -153,6 +216,7 @@ static void window(struct gz_journal *j)
         return;
     }
     j->searching = true;
+    j->search_low = low;
     j->search_to = j->said_head;
     (void)gz_journal_ref(j);
     next_piece(j, on_piece);
@@ -167,6 +231,7 @@ void gz_search_start(struct gz_journal *j)
     if (j->said_head > j->first && !slot_take(j))
         return;
     j->search_bytes = WINDOW_FIRST;
+    j->search_far = false;
     window(j);
 }
 
@@ -177,7 +242,8 @@ void gz_search_stop(struct gz_journal *j)
         return;
     j->searching = j->scanning = false;
     gz_feed_fini(&j->search);
-    j->search = (struct gz_feed){0};
+    gz_feed_fini(&j->search_near);
+    j->search = j->search_near = (struct gz_feed){0};
     gz_range_cancel(&j->range);
     gz_ops_ready(&j->scanners, j->hub.deleted ? E_NOTFOUND : E_AGAIN);
 }
