@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "gateway/jwt_files.h"
 
 #define OLD "an old shared secret of 32 bytes"
@@ -31,7 +32,7 @@ static void put(const char *path, const char *text)
 
 static int setup(void **state)
 {
-    struct lab *l = calloc(1, sizeof *l);
+    struct lab *l = mem_zalloc(sizeof *l);
 
     assert_non_null(l);
     (void)snprintf(l->dir, sizeof l->dir, "/tmp/jwt_files_test.XXXXXX");
@@ -54,7 +55,7 @@ static int teardown(void **state)
     (void)unlink(l->path);
     (void)unlink(l->next);
     assert_int_equal(rmdir(l->dir), 0);
-    free(l);
+    mem_free(l);
     return 0;
 }
 

@@ -95,7 +95,8 @@ static void unchanged_topics_keep_ids_epochs_and_partitions(void **state)
     /* a raised counter is another life, a lower one is not */
     reload(h, parse(HEAD TASK("t", "{}", "{source: c, backfill: 2}")));
     assert_int_equal(topic(h, "t", "c")->epoch, 3);
-    assert_memory_equal(topic(h, "t", "c")->id.b, id.b, sizeof id.b); /* O12: running clients go on */
+    assert_memory_equal(topic(h, "t", "c")->id.b, id.b,
+                        sizeof id.b); /* O12: running clients go on */
     reload(h, parse(HEAD TASK("t", "{}", "{source: c}")));
     assert_int_equal(topic(h, "t", "c")->epoch, 3);
 }
