@@ -40,8 +40,8 @@ def b64(s):
 
 
 def busy():
-    """1 on a machine with nothing else to do, up to 6 as it has more to do than cores."""
-    return min(6.0, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
+    """1 on a machine with nothing else to do, up to 4 as it has more to do than cores."""
+    return min(4.0, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 def patience(ms):
