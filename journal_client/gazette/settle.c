@@ -1,8 +1,6 @@
 /*
- * Where a journal really ends, as its primary says. A Read at the head asks whichever broker has a
- * replica, and just after a hand-off that one may know less than was told before. An empty append
- * cannot be answered but by the primary, behind all that was ever acknowledged; it changes nothing,
- * and with NO_RESUME it leaves suspended journals alone.
+ * Where a journal really ends, as its primary says (barrier.h). A Read at the head asks whichever
+ * broker has a replica, and just after a hand-off that one may know less than was told before.
  *
  * Until the answer is there, after a start or when the tail broke off, heads are told as settling
  * (O8). An answer below what was told before, twice, means that all replicas were lost: the journal
@@ -11,16 +9,13 @@
  * Home thread.
  */
 #include "base/log.h"
-#include "journal_client/gazette/append.h"
-#include "journal_client/gazette/gazette_int.h"
+#include "journal_client/gazette/barrier.h"
 
 #define FIRST_MS  1000 /* heads of earlier runs are told when no broker answers for so long */
 #define GRACE_MS  500  /* a tail that broke off: for so long its heads are as good as just before */
 #define BEHIND_MS 1000 /* between looks at a tail that does not come to the head */
 #define LOWER_MS  1000 /* between the answers that tell of a loss */
 #define LOWER_N   2
-
-enum { NO_RESUME = 1 };
 
 bool gz_tail_behind(const struct gz_journal *j)
 {
@@ -107,17 +102,11 @@ static void on_frags(void *arg, int err, int status, struct gz_frags *list)
 static void on_message(void *arg, struct span msg)
 {
     struct gz_journal *j = arg;
-    Gz__AppendResponse *m = gz__append_response__unpack(NULL, msg.n, msg.p);
+    struct gz_barrier b = {.status = -1, .head = -1};
 
-    if (m == NULL)
-        return;
-    j->settle_status = m->status;
-    j->settle_head = -1;
-    if (m->commit != NULL && gz_commit_sane(m->commit->begin, m->commit->end))
-        j->settle_head = m->commit->end;
-    else if (m->commit != NULL)
-        j->settle_status = -1; /* nonsense is no answer */
-    gz__append_response__free_unpacked(m, NULL);
+    gz_barrier_take(&b, msg);
+    j->settle_status = b.status;
+    j->settle_head = b.head;
 }
 
 static void on_end(void *arg, const struct gz_end *end)
@@ -141,36 +130,9 @@ static void on_end(void *arg, const struct gz_end *end)
     }
 }
 
-static int send_barrier(struct gz_journal *j)
-{
-    const struct gz_call_cb cb = {.on_message = on_message, .on_end = on_end, .arg = j};
-    Gz__AppendRequest rq;
-    gz__append_request__init(&rq);
-    struct gz_call *call;
-    int err;
-
-    rq.journal = j->name;
-    rq.suspend = NO_RESUME;
-    rq.min_etcd_revision = j->mod_revision;
-    struct blob *b = gz_pack(&rq.base);
-    if (b == NULL)
-        return E_NOMEM;
-    err = gz_pool_call(j->store->pool, j->endpoint, "Append", GZ_RPC_MS, &cb, &call);
-    if (err == 0) {
-        if ((err = gz_call_send(call, blob_span(b), span_of(NULL, 0))) == 0 &&
-            (err = gz_call_send(call, span_of(NULL, 0), span_of(NULL, 0))) == 0) {
-            gz_call_finish(call);
-            j->settle_call = call;
-        } else {
-            gz_call_cancel(call);
-        }
-    }
-    blob_unref(b);
-    return err;
-}
-
 static void ask(struct gz_journal *j)
 {
+    const struct gz_call_cb cb = {.on_message = on_message, .on_end = on_end, .arg = j};
     int64_t known =
         j->next.write_head > j->kept.write_head ? j->next.write_head : j->kept.write_head;
 
@@ -178,7 +140,7 @@ static void ask(struct gz_journal *j)
     j->settle_known = known > j->min_head ? known : j->min_head;
     j->settle_status = -1;
     j->settle_head = -1;
-    int err = send_barrier(j);
+    int err = gz_barrier_call(j, j->endpoint, &cb, &j->settle_call);
     if (err < 0)
         again(j, err, "");
 }
