@@ -66,10 +66,11 @@ enum gz_verdict gz_append_judge(const struct gz_append_seen *seen,
 {
     *fail = 0;
     /* Only what a broker says itself, and says before it takes content in, means that nothing
-     * landed. What happens on the way (a connection, a deadline, our own memory) leaves it open,
-     * and so does what a broker calls malformed: it may have given up in the middle. */
+     * landed. "Exhausted" (8) is said by proxies too, whatever the broker did. What happens on the
+     * way (a connection, a deadline, our own memory) leaves it open, and so does what a broker
+     * calls malformed: it may have given up in the middle. */
     if (seen->err == E_DENIED || seen->err == E_CLOSED ||
-        (seen->told && (seen->err == E_LIMIT || seen->err == E_UNSUPPORTED))) {
+        (seen->told && seen->err == E_UNSUPPORTED)) {
         *fail = seen->err;
         return GZ_V_FAIL;
     }

@@ -36,6 +36,8 @@ static const struct row rows[] = {
     {"append: grpc unknown", APPEND(GRPC, 2, 0, false)},
     {"append: grpc unknown, stored", APPEND(GRPC, 2, 0, true)},
     {"append: grpc unavailable, stored", APPEND(GRPC, 14, 0, true)},
+    {"append: grpc exhausted", APPEND(GRPC, 8, 0, false)},
+    {"append: grpc exhausted, stored", APPEND(GRPC, 8, 0, true)},
     {"append: no primary", APPEND(STATUS, 2, 0, false)},
     {"append: not the primary", APPEND(STATUS, 3, 0, false)},
     {"append: insufficient brokers", APPEND(STATUS, 4, 0, false)},
