@@ -76,6 +76,8 @@ static int run(const struct cli_command *cmd, struct move *m, const struct confi
 
     if (err == 0 && (err = move_journals(m)) == 0 && (err = move_values(m)) == 0)
         err = mark(m, settings->store, true);
+    if (err < 0 && m->cluster != NULL)
+        move_unmake(m);
     if (m->cluster != NULL)
         m->cluster->ops->close(m->cluster);
     if (err < 0) {

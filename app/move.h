@@ -13,8 +13,9 @@
 
 /* One journal that goes. Owner: struct move. */
 struct move_journal {
-    const struct jc_journal *from; /* counted */
-    const struct jc_journal *to;   /* counted; NULL before it was made */
+    const struct jc_journal *from;                      /* counted */
+    const struct jc_journal *to;                        /* counted; NULL before it was made */
+    enum { MOVE_NOT_MADE, MOVE_DOUBT, MOVE_MADE } made; /* in the cluster; DOUBT: no answer came */
     struct jc_heads heads;
     struct jc_fragment *fragments;
     size_t fragments_n;
@@ -33,8 +34,11 @@ void move_fini(struct move *m);
 /* Takes in what the open local store holds. */
 MUST_USE int move_look(struct move *m);
 /* Makes the journals in the cluster, in the order of their ranks, and takes them over: the brokers
- * must see all of their bytes, by name and SHA-1. After a failure none of them is left there. */
+ * must see all of their bytes, by name and SHA-1. Behind a failure, of this or a later step:
+ * move_unmake. */
 MUST_USE int move_journals(struct move *m);
+/* Deletes what was made in the cluster; what is left there, or may be, is said on stderr. */
+void move_unmake(struct move *m);
 /* The key-values, with create revisions replaced in the memory of topics, so that generations, and
  * with them leader epochs and the places of groups, stay as they are. */
 MUST_USE int move_values(struct move *m);

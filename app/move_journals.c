@@ -131,6 +131,13 @@ void move_fini(struct move *m)
 
 /* --- in the cluster --- */
 
+/* By the cluster: nothing was made. Behind any other error it may have been. */
+static bool refused(int err)
+{
+    return err == E_CONFLICT || err == E_EXISTS || err == E_INVALID || err == E_DENIED ||
+           err == E_UNSUPPORTED;
+}
+
 /* Those of one create revision are made in one change, and rank by name again. */
 static int make_group(struct move *m, size_t at, size_t *end)
 {
@@ -145,6 +152,8 @@ static int make_group(struct move *m, size_t at, size_t *end)
     for (size_t i = 0; i < n; i++)
         c[i] = (struct jc_change){.upsert = &m->v[at + i].from->spec, .expect_mod_revision = 0};
     int err = apply(m, c, n);
+    for (size_t i = 0; i < n; i++)
+        m->v[at + i].made = err == 0 ? MOVE_MADE : refused(err) ? MOVE_NOT_MADE : MOVE_DOUBT;
     mem_free(c);
     if (err < 0)
         return say(m, err, "cannot make %s and its neighbours: %s", m->v[at].from->spec.name,
@@ -208,14 +217,18 @@ static int take_over(struct move *m, const struct move_journal *j)
     return err;
 }
 
-/* The last ones first, as a cluster's owner would; what is left after a failure is said. */
-static void undo(struct move *m)
+/* The last ones first, as a cluster's owner would. One that is in doubt may be somebody else's. */
+void move_unmake(struct move *m)
 {
     for (size_t i = m->n; i-- > 0;) {
-        const struct jc_change c = {.delete_name = m->v[i].from->spec.name,
-                                    .expect_mod_revision = -1};
-        if (m->v[i].to != NULL && apply(m, &c, 1) < 0)
-            (void)fprintf(stderr, "journal %s is left in the cluster\n", m->v[i].from->spec.name);
+        const char *name = m->v[i].from->spec.name;
+        const struct jc_change c = {.delete_name = name, .expect_mod_revision = -1};
+
+        if (m->v[i].made == MOVE_MADE && apply(m, &c, 1) < 0)
+            (void)fprintf(stderr, "journal %s is left in the cluster\n", name);
+        else if (m->v[i].made == MOVE_DOUBT)
+            (void)fprintf(stderr, "journal %s may be left in the cluster\n", name);
+        m->v[i].made = MOVE_NOT_MADE;
     }
 }
 
@@ -246,7 +259,5 @@ int move_journals(struct move *m)
     }
     for (size_t i = 0; err == 0 && i < m->n; i++)
         err = take_over(m, &m->v[i]);
-    if (err < 0)
-        undo(m);
     return err;
 }

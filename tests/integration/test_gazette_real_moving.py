@@ -5,8 +5,10 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import time
+from contextlib import closing
 
 import pytest
 
@@ -230,6 +232,13 @@ def test_a_move_to_a_store_without_the_fragments_leaves_nothing_behind(make_serv
     p = run_cli(args, check=False)
     assert p.returncode == 1 and b'are its fragments in the store?' in p.stderr, p.stderr
     sh.run('cp -a "$DATA/fragments/." "$ROOT/"')
+    with closing(sqlite3.connect(s.data_dir / 'sluice.db', isolation_level=None)) as db:    # a later step fails: what was made is deleted, too
+        key, value = db.execute("SELECT key, value FROM kv WHERE CAST(key AS TEXT) LIKE '%/generation'").fetchone()
+        db.execute('UPDATE kv SET value = ? WHERE key = ?', (b'no JSON', key))
+    p = run_cli(args, check=False)
+    assert p.returncode == 1 and b'nothing was moved' in p.stderr and b'left in the cluster' not in p.stderr, p.stderr
+    with closing(sqlite3.connect(s.data_dir / 'sluice.db', isolation_level=None)) as db:
+        db.execute('UPDATE kv SET value = ? WHERE key = ?', (value, key))
     p = run_cli(args)
     assert b'moved to' in p.stdout
     p = run_cli(args, check=False)
