@@ -1,7 +1,9 @@
 /*
  * Changes of specs. An upsert replaces a whole spec at the broker, so it starts from the bytes that
  * the listing brought, unknown fields and suspension included, and changes only what the caller's
- * spec says otherwise. Answered when our own listing shows it.
+ * spec says otherwise. It is sent for just the revision that it starts from: when the listing was
+ * old, and the caller does not mind which revision is there, it starts anew from the one that is.
+ * Answered when our own listing shows it.
  */
 #include <stdlib.h>
 
@@ -9,6 +11,7 @@
 #include "base/mem.h"
 #include "journal_client/gazette/gazette_int.h"
 
+#define RENEWALS     8
 #define LIST_WAIT_MS 3000 /* a listing that is still behind is asked anew */
 #define FRAGMENT     (INT64_C(64) << 20)
 #define MINUTE_MS    60000
@@ -33,6 +36,9 @@ struct gz_apply {
     int err, status;
     int64_t revision;
     bool sent, denied;
+    bool any;   /* the caller did not mind a revision: ours may be old */
+    bool renew; /* it was: sent again when the listing is at `revision` */
+    unsigned renewals;
 };
 
 static void apply_free(struct gz_apply *a)
@@ -210,6 +216,27 @@ static void on_message(void *arg, struct span msg)
 
 static void send_it(struct gz_apply *a);
 
+/* Until the listing is there; then gz_apply_listed() goes on. */
+static void wait_listing(struct gz_apply *a)
+{
+    if (a->timer == NULL && (a->timer = evtimer_new(a->s->evb, on_timer, a)) == NULL)
+        finish(a, E_NOMEM);
+    else
+        gz_arm(a->timer, LIST_WAIT_MS);
+}
+
+/* What it started from is not what the brokers have. */
+static void start_anew(struct gz_apply *a)
+{
+    if (a->s->hub.listing->revision >= a->revision) {
+        send_it(a);
+        return;
+    }
+    a->renew = true;
+    gz_list_again(a->s->list);
+    wait_listing(a);
+}
+
 static void on_end(void *arg, const struct gz_end *end)
 {
     struct gz_apply *a = arg;
@@ -221,21 +248,30 @@ static void on_end(void *arg, const struct gz_end *end)
     } else if (end->err < 0) {
         log_peer(LOG_WARN, "gazette.apply", LF_STR("message", end->message), LF_ERR(end->err));
         finish(a, end->err == E_SYNTAX ? E_INVALID : end->err);
+    } else if (a->status == GZ_TXN_FAILED && a->any && a->renewals++ < RENEWALS) {
+        start_anew(a);
     } else if (a->status == GZ_TXN_FAILED) {
         finish(a, E_CONFLICT);
     } else if (a->status != GZ_OK) {
         finish(a, a->status == GZ_JOURNAL_NOT_FOUND ? E_NOTFOUND : E_IO);
     } else if (a->s->hub.listing->revision >= a->revision) {
         finish(a, 0);
-    } else if ((a->timer = evtimer_new(a->s->evb, on_timer, a)) == NULL) {
-        finish(a, E_NOMEM);
     } else {
-        gz_arm(a->timer, LIST_WAIT_MS);
+        wait_listing(a);
     }
+}
+
+/* The revision that a merged spec starts from; 0: it is not listed. */
+static int64_t base_of(const struct gz_apply *a, const char *name)
+{
+    const struct jc_journal *old = jc_listing_find(a->s->hub.listing, span_str(name));
+
+    return old == NULL ? 0 : gz_of(old)->mod_revision;
 }
 
 static int fill(struct gz_apply *a, Gz__Change *rows, Gz__Change **list)
 {
+    a->any = false;
     for (size_t i = 0; i < a->n; i++) {
         const struct change *c = &a->v[i];
         int err;
@@ -244,8 +280,12 @@ static int fill(struct gz_apply *a, Gz__Change *rows, Gz__Change **list)
         rows[i].expect_mod_revision = c->expect;
         if (c->upsert != NULL && (err = merge(a->s, &c->upsert->spec, &rows[i].upsert)) < 0)
             return err;
-        if (c->upsert != NULL)
+        if (c->upsert != NULL) {
+            a->any = a->any || c->expect < 0;
+            if (c->expect < 0)
+                rows[i].expect_mod_revision = base_of(a, c->upsert->spec.name);
             continue;
+        }
         if (jc_listing_find(a->s->hub.listing, span_str(c->delete_name)) == NULL)
             return E_NOTFOUND;
         rows[i].delete_ = c->delete_name;
@@ -263,7 +303,11 @@ static void send_it(struct gz_apply *a)
     int err = rows == NULL || list == NULL ? E_NOMEM : fill(a, rows, list);
 
     a->sent = true;
+    a->renew = false;
     a->status = -1;
+    a->revision = 0;
+    if (a->timer != NULL)
+        (void)event_del(a->timer);
     rq.changes = list;
     rq.n_changes = a->n;
     if (err == 0)
@@ -297,9 +341,9 @@ void gz_apply_listed(struct gz_store *s, int64_t revision)
 
     for (a = TAILQ_FIRST(&s->applies); a != NULL; a = next) {
         next = TAILQ_NEXT(a, link);
-        if (!a->sent)
+        if (!a->sent || (a->renew && a->revision <= revision))
             send_it(a);
-        else if (a->call == NULL && a->revision <= revision)
+        else if (!a->renew && a->call == NULL && a->revision <= revision)
             finish(a, 0);
     }
 }

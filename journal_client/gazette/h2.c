@@ -9,6 +9,7 @@
  */
 #include <event2/buffer.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -297,6 +298,13 @@ static nghttp2_nv pair(const char *name, const char *value)
                         .flags = NGHTTP2_NV_FLAG_NONE};
 }
 
+static void bearer_free(char *bearer)
+{
+    if (bearer != NULL)
+        mem_wipe(bearer, strlen(bearer));
+    mem_free(bearer);
+}
+
 int gz_conn_call(struct gz_conn *conn, const char *method, const char *token, int64_t timeout_ms,
                  const struct gz_call_cb *cb, struct gz_call **out)
 {
@@ -357,11 +365,11 @@ int gz_conn_call(struct gz_conn *conn, const char *method, const char *token, in
         err = E_AGAIN;
         goto out;
     }
-    mem_free(bearer);
+    bearer_free(bearer);
     *out = c;
     return 0;
 out:
-    mem_free(bearer);
+    bearer_free(bearer);
     gz_call_free(c);
     return err;
 }

@@ -103,8 +103,10 @@ static void on_clock_written(void *arg, int err)
 {
     struct gz_store *s = arg;
 
-    if (err < 0)
+    if (err < 0) {
         log_peer(LOG_ERROR, "gazette.state", LF_STR("key", CLOCK_KEY), LF_ERR(err));
+        s->clock_saved = 0; /* once more with the next tick */
+    }
     s->kv_busy--;
 }
 

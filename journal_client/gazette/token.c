@@ -34,7 +34,7 @@ const char *gz_token(void *arg)
     if (!gz_token_stale(t, wall_s, mono_ms) ||
         gz_jwt_sign(span_of(s->auth_key, s->auth_key_n), &claims, &made) < 0)
         return t->text; /* the old one may still do */
-    mem_free(t->text);
+    gz_token_fini(t);
     *t = (struct gz_token){
         .text = made, .holds_s = t->holds_s, .made_s = wall_s, .made_ms = mono_ms};
     return t->text;
@@ -49,6 +49,8 @@ void gz_token_refused(void *arg)
 
 void gz_token_fini(struct gz_token *t)
 {
+    if (t->text != NULL)
+        mem_wipe(t->text, strlen(t->text));
     mem_free(t->text);
     t->text = NULL;
 }

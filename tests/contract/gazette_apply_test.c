@@ -1,0 +1,122 @@
+/*
+ * Changes of specs by a gateway whose listing is old: what the brokers have since must not be lost,
+ * a suspension with its offset least of all (the journal would begin at 0 again).
+ */
+#include "tests/contract/gazette_bench.h"
+#include "tests/contract/grpc_raw.h"
+
+#include <gazette_proto/broker.pb-c.h>
+
+#include "base/writer.h"
+
+#define SUSPEND_NOW 3
+#define SUSPENDED   14
+
+/* An operator suspends the journal: an append of nothing. */
+static void suspend_now(struct bench *b)
+{
+    Gz__AppendRequest m;
+    struct raw_call c;
+    struct writer w;
+    uint8_t buf[128];
+
+    wr_init(&w, 1024);
+    gz__append_request__init(&m);
+    m.journal = (char *)(uintptr_t)BENCH_JOURNAL;
+    m.suspend = SUSPEND_NOW;
+    size_t n = gz__append_request__pack(&m, buf);
+    wr_u8(&w, 0);
+    wr_u32(&w, (uint32_t)n);
+    wr_bytes(&w, buf, n);
+    wr_u8(&w, 0);
+    wr_u32(&w, 0);
+    if (w.b == NULL) {
+        fail_msg("out of memory");
+        return;
+    }
+    assert_int_equal(
+        raw_start(&c, stand_in_port(b->si), "/protocol.Journal/Append", blob_span(w.b), NULL), 0);
+    assert_true(raw_wait(&c, 0));
+    struct span answer = raw_response(&c);
+    if (answer.p == NULL || answer.n < 7)
+        fail_msg("no answer");
+    else
+        assert_int_equal(answer.p[6], SUSPENDED);
+    raw_end(&c);
+    wr_fini(&w);
+}
+
+static int label(struct lab *lab, const char *name, int64_t expect)
+{
+    const struct jc_label l = {name, "x"};
+    const struct jc_spec spec = {.name = BENCH_JOURNAL, .labels = &l, .labels_n = 1};
+    const struct jc_change c = {.upsert = &spec, .expect_mod_revision = expect};
+
+    return lab_apply(lab, &c, 1, NULL);
+}
+
+static void a_suspension_that_the_listing_lacks_is_kept(void **state)
+{
+    struct bench b = {.o = {.fragment_store = "file:///"}, .so = {.watch_delay_ms = 1000}};
+    struct blob *rq = NULL;
+
+    (void)state;
+    bench_start(&b);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(bench_append(&b, 20), 0);
+    assert_int_equal(stand_in_close_fragments(b.si, BENCH_JOURNAL), 0);
+    assert_int_equal(stand_in_prune(b.si, BENCH_JOURNAL, 10), 0);
+    lab_settle(&b.lab, 1200);
+    suspend_now(&b);
+    assert_int_equal(label(&b.lab, "a.b/c", -1), 0);
+    assert_int_equal(stand_in_last_request(b.si, STAND_IN_APPLY, &rq), 0);
+    Gz__ApplyRequest *m = gz__apply_request__unpack(NULL, rq->len - 5, rq->data + 5);
+    if (m == NULL || m->n_changes != 1 || m->changes[0]->upsert == NULL ||
+        m->changes[0]->upsert->suspend == NULL)
+        fail_msg("no suspension was sent");
+    else
+        assert_int_equal(m->changes[0]->upsert->suspend->offset, 60 * BENCH_DOC);
+    if (m != NULL)
+        gz__apply_request__free_unpacked(m, NULL);
+    blob_unref(rq);
+    assert_int_equal(bench_append(&b, 1), 0); /* it resumes where it was */
+    assert_int_equal(stand_in_head(b.si, BENCH_JOURNAL), 61 * BENCH_DOC);
+    bench_end(&b);
+}
+
+/* Who named a revision is told; who made a journal that another gateway has just made is not asked
+ * to know. */
+static void only_who_does_not_mind_goes_on_from_what_is_there(void **state)
+{
+    struct bench b = {.so = {.watch_delay_ms = 1000}}, other;
+    const struct jc_spec spec = {.name = "bench/made/part-000", .fragment_bytes = 65536};
+    const struct jc_change any = {.upsert = &spec, .expect_mod_revision = -1};
+
+    (void)state;
+    bench_start(&b);
+    other = (struct bench){.si = b.si};
+    assert_int_equal(temp_dir_make(other.dir, sizeof other.dir), 0);
+    bench_open(&other);
+    other.j = lab_find(&other.lab, BENCH_JOURNAL);
+    assert_non_null(other.j);
+    int64_t old = other.j->mod_revision;
+    assert_int_equal(label(&b.lab, "a.b/first", -1), 0);
+    assert_int_equal(label(&other.lab, "a.b/second", old), E_CONFLICT);
+    assert_int_equal(label(&other.lab, "a.b/second", -1), 0);
+    assert_int_equal(lab_apply(&b.lab, &any, 1, NULL), 0);
+    assert_int_equal(lab_apply(&other.lab, &any, 1, NULL), 0);
+    bench_close(&other);
+    temp_dir_remove(other.dir);
+    bench_end(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_suspension_that_the_listing_lacks_is_kept),
+        cmocka_unit_test(only_who_does_not_mind_goes_on_from_what_is_there),
+    };
+
+    log_setup(LOG_ERROR, LOG_FORMAT_TEXT);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
