@@ -73,9 +73,8 @@ static int take_attempt(struct gz_begun *g, struct span text, const struct jc_tx
 {
     struct reader r = reader_of(text);
     uint32_t n;
-    int err = rd_u32(&r, &n);
 
-    if (err < 0 || n > PARTS_MAX)
+    if (rd_u32(&r, &n) < 0 || n > PARTS_MAX)
         return E_CORRUPT;
     struct gz_begun_part *v = mem_realloc(g->v, (g->n + n + 1) * sizeof *v);
     if (v == NULL)
@@ -83,7 +82,7 @@ static int take_attempt(struct gz_begun *g, struct span text, const struct jc_tx
     g->v = v;
     for (uint32_t i = 0; i < n; i++) {
         struct gz_begun_part b = {.attempt = g->attempts};
-        if ((err = take_part(&r, &b)) < 0)
+        if (take_part(&r, &b) < 0)
             return E_CORRUPT;
         b.part = match(g, &b, txn);
         g->v[g->n++] = b;
