@@ -11,6 +11,7 @@
 #include "journal_client/gazette/gazette_int.h"
 
 #define DURATION_MAX (INT64_C(1) << 40) /* seconds */
+#define OLDER_MS     5000 /* so long a snapshot that is older than the last one is not believed */
 #define ENDS_MAX     3 /* so often a resumed watch may end without news before all is asked anew */
 
 struct gz_list {
@@ -21,6 +22,7 @@ struct gz_list {
     size_t parts_n, parts_cap;
     int64_t revision;
     struct blob *resume; /* Header of the last snapshot, packed */
+    int64_t older_ms;    /* since when brokers tell of an older one; 0: they do not */
     unsigned attempt;
     bool fault;
 };
@@ -199,6 +201,28 @@ out:
 
 /* --- the call --- */
 
+/* A broker that lags behind etcd may know less than what another one has told already: journals
+ * would end, and epochs rise, for a moment. One that goes on saying so is right: etcd lost what it
+ * had. */
+static bool older(struct gz_list *l)
+{
+    const struct jc_listing *last = l->s->hub.listing;
+    int64_t now = gz_mono_ms(l->s);
+
+    if (last == NULL || l->revision >= last->revision) {
+        l->older_ms = 0;
+        return false;
+    }
+    if (l->older_ms == 0)
+        l->older_ms = now;
+    if (now - l->older_ms < OLDER_MS)
+        return true;
+    log_event(LOG_WARN, "gazette.list_older", LF_INT("revision", l->revision),
+              LF_INT("last", last->revision));
+    l->older_ms = 0;
+    return false;
+}
+
 static int keep(struct gz_list *l, Gz__ListResponse *m)
 {
     if (l->parts_n == l->parts_cap) {
@@ -237,14 +261,16 @@ static void on_message(void *arg, struct span msg)
     if (err == 0 && m->status != GZ_OK) {
         err = E_IO;
     } else if (err == 0 && (l->parts_n == 0 || m->n_journals > 0)) {
-        if (l->parts_n == 0)
-            l->revision = revision;
-        if ((err = keep(l, m)) == 0)
+        if (l->parts_n == 0 && (l->revision = revision) <= 0)
+            err = E_SYNTAX; /* of no time: it could end all journals */
+        else if ((err = keep(l, m)) == 0)
             m = NULL;
+    } else if (err == 0 && older(l)) {
+        err = E_AGAIN;
     } else if (err == 0) { /* the mark behind a snapshot */
         l->attempt = 0;
         err = install(l);
-        if (err == 0 && l->revision > 0) {
+        if (err == 0) {
             blob_unref(l->resume);
             l->resume = gz_pack(&l->parts[0]->header->base);
         }

@@ -62,6 +62,22 @@ void __wrap_gz_arm(struct event *timer, int64_t ms)
 
 /* --- a store with nothing but its list --- */
 
+static int64_t time_ms = 1000;
+
+static int64_t mono(void *arg)
+{
+    (void)arg;
+    return time_ms;
+}
+
+static int64_t wall(void *arg)
+{
+    (void)arg;
+    return time_ms * 1000000;
+}
+
+static const struct clock lab_clock = {.wall_ns = wall, .mono_ms = mono};
+
 static void hub_free(struct jc_hub *h)
 {
     (void)h;
@@ -77,7 +93,7 @@ struct rig {
 
 static void start(struct rig *g)
 {
-    jc_hub_init(&g->s.hub, &store_ops, &hub_ops, clock_system());
+    jc_hub_init(&g->s.hub, &store_ops, &hub_ops, &lab_clock);
     g->s.evb = event_base_new();
     assert_non_null(g->s.evb);
     TAILQ_INIT(&g->s.aheads);
@@ -274,6 +290,50 @@ static void what_is_no_answer_ends_the_watch_and_keeps_the_listing(void **state)
     stop(&g);
 }
 
+/* A broker that lags behind etcd must not end what another one has told of. */
+static void an_older_snapshot_is_not_believed_until_it_is_told_for_long(void **state)
+{
+    struct rig g = {0};
+
+    (void)state;
+    start(&g);
+    say_all(10, two, 2);
+    gz_list_again(g.l); /* nothing is resumed: another broker may answer */
+    for (int i = 0; i < 5; i++) {
+        say_all(9, two, 1);
+        assert_int_equal(g.s.hub.listing->n, 2);
+        time_ms += 900;
+        timer(&g);
+    }
+    say_all(10, two, 2); /* it has caught up */
+    gz_list_again(g.l);
+    say_all(9, two, 1); /* the time counts anew */
+    assert_int_equal(g.s.hub.listing->n, 2);
+    time_ms += 5000;
+    timer(&g);
+    say_all(9, two, 1); /* etcd itself lost what it had */
+    assert_int_equal(g.s.hub.listing->n, 1);
+    assert_int_equal(g.s.hub.listing->revision, 9);
+    say_all(11, two, 2);
+    assert_int_equal(g.s.hub.listing->n, 2);
+    stop(&g);
+}
+
+static void a_snapshot_without_a_revision_is_no_answer(void **state)
+{
+    struct rig g = {0};
+
+    (void)state;
+    start(&g);
+    say_all(10, two, 2);
+    gz_list_again(g.l);
+    unsigned canceled = broker.canceled;
+    say(0, NULL, 0);
+    assert_int_equal(broker.canceled, canceled + 1);
+    assert_int_equal(g.s.hub.listing->n, 2);
+    stop(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +342,8 @@ int main(void)
         cmocka_unit_test(a_name_that_cannot_be_or_comes_twice_is_passed_over),
         cmocka_unit_test(a_watch_is_resumed_from_its_last_snapshot),
         cmocka_unit_test(what_is_no_answer_ends_the_watch_and_keeps_the_listing),
+        cmocka_unit_test(an_older_snapshot_is_not_believed_until_it_is_told_for_long),
+        cmocka_unit_test(a_snapshot_without_a_revision_is_no_answer),
     };
 
     log_setup(LOG_ERROR, LOG_FORMAT_TEXT);
