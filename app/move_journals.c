@@ -224,7 +224,8 @@ void move_unmake(struct move *m)
         const char *name = m->v[i].from->spec.name;
         const struct jc_change c = {.delete_name = name, .expect_mod_revision = -1};
 
-        if (m->v[i].made == MOVE_MADE && apply(m, &c, 1) < 0)
+        int err = m->v[i].made == MOVE_MADE ? apply(m, &c, 1) : 0;
+        if (err < 0 && err != E_NOTFOUND)
             (void)fprintf(stderr, "journal %s is left in the cluster\n", name);
         else if (m->v[i].made == MOVE_DOUBT)
             (void)fprintf(stderr, "journal %s may be left in the cluster\n", name);

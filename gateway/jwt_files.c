@@ -116,7 +116,7 @@ int jwt_files_follow(struct jwt_files *f, bool now, char *why, size_t why_bytes)
         f->pending = f->pending || changed;
         return 0;
     }
-    f->pending = false;
     int err = read_all(f, why, why_bytes);
+    f->pending = err == E_NOMEM; /* that may pass without a change of the file */
     return err < 0 ? err : 1;
 }

@@ -223,8 +223,14 @@ static void call_committed(void *arg, int err, struct jc_txn *txn)
         call_answer_written(c, 200);
     } else if (err == E_EXISTS && c->idem_key != NULL && ++c->attempts < MAX_ATTEMPTS) {
         call_idem_ask(c); /* a request with the same key was faster */
-    } else if (err == E_NOTFOUND && ++c->attempts < MAX_ATTEMPTS) {
-        call_relist(c); /* a journal was deleted under us */
+    } else if (err == E_NOTFOUND && (c->idem_key != NULL || !txn->in_doubt) &&
+               ++c->attempts < MAX_ATTEMPTS) {
+        call_relist(
+            c); /* a journal was deleted under us; what is written already is not repeated */
+    } else if (err == E_CONFLICT && c->idem_key != NULL) {
+        pub_call_refuse(c, 422,
+                        "a part of another body was published under this Idempotency-Key, or the "
+                        "partitions changed since");
     } else if (txn->in_doubt) {
         metric_add(M_STORE_ERRORS, 1);
         log_peer(LOG_ERROR, "publish.in_doubt", LF_SPAN("collection", c->collection), LF_ERR(err));
@@ -268,6 +274,7 @@ static void call_append(struct publish_call *c)
         c->txn.kv = &c->kv;
         c->txn.kv_n = 1;
         c->txn.unless_kv = c->idem_key;
+        c->txn.unless_tag = span_of(c->sha, PUB_SHA_BYTES);
     }
     if ((err = s->ops->append(s, &c->txn, &c->p->opts.home->ex, call_committed, c)) < 0)
         pub_call_fail(c, "commit", err);

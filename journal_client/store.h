@@ -284,6 +284,10 @@ struct jc_txn {
     /* If set, the commit fails with E_EXISTS when this key exists already (not expired): nothing is
      * written. */
     const char *unless_kv;
+    /* With unless_kv: what the key stands for, as a hash of the request. A store that finds what an
+     * earlier attempt under the key left, and that it was of another tag or of other parts, refuses
+     * with E_CONFLICT: to complete it would mix the two. Borrowed; empty: nothing is compared. */
+    struct span unless_tag;
     /* Set by the store before done: with an error, whether all of it may turn up after all. */
     bool in_doubt;
     void *arg; /* the caller's */
@@ -292,9 +296,10 @@ struct jc_txn {
 /* err 0: durable as a whole and readable. Otherwise nothing of it is readable, nor ever will be,
  * with one exception, which txn->in_doubt names: the record of the commit failed, and neither its
  * failure nor its success could be made sure of. Then a crash (local store: of the process, before
- * its next commit succeeds) can make the transaction appear, as a whole. Whoever must not publish
+ * its next commit succeeds) can make the transaction appear, as a whole. Over brokers parts are
+ * written one by one: in_doubt says that some may be, or turn up. Whoever must not publish
  * twice sets a key of its own among kv and asks again with unless_kv.
- * E_NOTFOUND: a journal is gone. E_EXISTS: unless_kv. E_NOSPACE, E_IO. */
+ * E_NOTFOUND: a journal is gone. E_EXISTS: unless_kv. E_CONFLICT: unless_tag. E_NOSPACE, E_IO. */
 typedef void jc_txn_fn(void *arg, int err, struct jc_txn *txn);
 
 /* --- apply

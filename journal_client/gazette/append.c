@@ -44,7 +44,7 @@ void gz_txn_answer(struct gz_txn *t, int err)
     t->timer = NULL;
     t->err = err;
     /* What was sent may turn up; what was written is there. */
-    t->txn->in_doubt = err < 0 && (t->unsure || t->at > 0 || t->call != NULL || gz_begun_open(t));
+    t->txn->in_doubt = err < 0 && (t->unsure || t->at > 0 || t->call != NULL || gz_begun_left(t));
     t->task.run = run_answer;
     gz_told_then(t->s, &t->task);
 }
@@ -86,6 +86,7 @@ static size_t place(struct gz_txn *t)
             at = j->append_head = j->tail.pos;
         if (at < 0)
             return i;
+        t->replaced = t->replaced || (t->prepared && p->begin != at);
         p->begin = at;
         p->end = at + (int64_t)p->bytes->len;
     }
@@ -153,9 +154,24 @@ void gz_txn_step(struct gz_txn *t)
     while (t->at < txn->parts_n && gz_begun_kept(t, t->at))
         t->at++;
     /* A part that may have landed keeps its offset until that is settled. */
-    if (!t->unsure && (unknown = place(t)) < txn->parts_n) {
-        gz_head_ask(t, gz_of(txn->parts[unknown].journal), on_place_head);
-        return;
+    if (!t->unsure) {
+        unknown = place(t);
+        if (t->replaced) { /* the answer and the record would tell of other places */
+            t->replaced = false;
+            t->prepared = t->wrote > 0;
+            gz_begun_moved(t);
+            gz_txn_step(t);
+            return;
+        }
+        if (unknown < txn->parts_n) {
+            gz_head_ask(t, gz_of(txn->parts[unknown].journal), on_place_head);
+            return;
+        }
+        if (!gz_begun_fits(t)) {
+            gz_begun_moved(t);
+            gz_part_again(t, E_AGAIN);
+            return;
+        }
     }
     if (!t->prepared) {
         if (txn->prepare != NULL && (err = txn->prepare(txn, &t->s->txn_clock)) < 0) {

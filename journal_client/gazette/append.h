@@ -5,7 +5,8 @@
  * Exactly once: each append says at which offset it must land. When it stays open whether one did,
  * the primary is asked for the head, and what lies at its offset is read back and compared
  * (append_doubt.c). An empty journal has no offset to say (0 means anywhere): there the register
- * does it.
+ * does it: an append that makes the claim lands only where nobody has made one, and one that finds
+ * its own claim made asks for the head anew.
  *
  * Registers: a gateway claims a journal with its first append by the register `sluice/writer`,
  * whose value is EPOCH-OWNER, both 16 hex digits; epochs rise. Each later append checks that the
@@ -132,7 +133,9 @@ struct gz_txn {
     size_t look;          /* which part of earlier; its own is `at` meanwhile */
     size_t look_from;     /* t->at before */
     struct evp_md_ctx_st *sha;
-    size_t wrote; /* parts that this attempt wrote */
+    bool unread;   /* there may be a record, but it could not be read */
+    bool replaced; /* a part has another place than it was prepared for */
+    size_t wrote;  /* parts that this attempt wrote */
 };
 
 static inline struct jc_append_part *gz_part_of(const struct gz_txn *t)
@@ -175,7 +178,11 @@ void gz_begun_moved(struct gz_txn *t);
 bool gz_begun_record(struct gz_txn *t);
 /* The key that takes the record away, to be set with the transaction's own; 0 or 1 of them. */
 size_t gz_begun_end(struct gz_txn *t, struct jc_kv *out);
-bool gz_begun_open(const struct gz_txn *t);
+/* Each part that an earlier attempt may yet land is placed where that one put it, so that one of
+ * the two can land at most. Else its journal's head is not known any more. */
+bool gz_begun_fits(struct gz_txn *t);
+/* Something of an earlier attempt is there, or may turn up. */
+bool gz_begun_left(const struct gz_txn *t);
 void gz_begun_free(struct gz_txn *t);
 
 /* What became of the part, for append_doubt.c. gz_part_again: nothing as yet; err 0: no error. */

@@ -30,13 +30,28 @@ void gz_begun_free(struct gz_txn *t)
     t->begun_key = NULL;
 }
 
-bool gz_begun_open(const struct gz_txn *t)
+bool gz_begun_left(const struct gz_txn *t)
 {
     for (size_t i = 0; t->earlier != NULL && i < t->earlier->n; i++) {
-        if (t->earlier->v[i].state == GZ_B_OPEN)
+        if (t->earlier->v[i].state != GZ_B_GONE)
             return true;
     }
-    return false;
+    return t->unread;
+}
+
+bool gz_begun_fits(struct gz_txn *t)
+{
+    bool fits = true;
+
+    for (size_t i = 0; t->earlier != NULL && i < t->earlier->n; i++) {
+        const struct gz_begun_part *b = &t->earlier->v[i];
+        if (b->state != GZ_B_OPEN || b->part == SIZE_MAX || b->part < t->at ||
+            gz_begun_kept(t, b->part) || t->txn->parts[b->part].begin == b->begin)
+            continue;
+        gz_of(t->txn->parts[b->part].journal)->append_head = -1;
+        fits = false;
+    }
+    return fits;
 }
 
 bool gz_begun_kept(const struct gz_txn *t, size_t i)
@@ -108,7 +123,23 @@ static void found(struct gz_txn *t, enum gz_begun_state state)
     t->earlier->v[t->look++].state = state;
     t->below_ms = 0;
     t->attempt = 0;
+    t->since_ms = gz_mono_ms(t->s); /* each part has its time */
     look(t);
+}
+
+/* What landed with other parts than the transaction has, or under another tag, cannot be completed
+ * by it. */
+static void landed(struct gz_txn *t, bool is_its)
+{
+    const struct gz_begun_part *b = &t->earlier->v[t->look];
+
+    if (is_its && (t->earlier->others[b->attempt] ||
+                   b->end - b->begin != (int64_t)t->txn->parts[b->part].bytes->len)) {
+        t->unread = true;
+        gz_txn_finish(t, E_CONFLICT);
+        return;
+    }
+    found(t, is_its ? GZ_B_LANDED : GZ_B_GONE);
 }
 
 static void compare(struct gz_txn *t);
@@ -124,7 +155,10 @@ static void on_bytes(struct gz_range *r, int err)
     bool there = bytes != NULL && r->at == b->begin + (int64_t)t->compared;
     if (there && EVP_DigestUpdate(t->sha, bytes->data, bytes->len) != 1)
         err = E_NOMEM;
-    t->compared += there ? bytes->len : 0;
+    if (there) {
+        t->compared += bytes->len;
+        t->since_ms = gz_mono_ms(t->s);
+    }
     blob_unref(r->bytes);
     r->bytes = NULL;
     if (t->ended) {
@@ -138,7 +172,7 @@ static void on_bytes(struct gz_range *r, int err)
     } else if (EVP_DigestFinal_ex(t->sha, sha, &n) != 1) {
         gz_part_again(t, E_NOMEM);
     } else {
-        found(t, memcmp(sha, b->sha, sizeof sha) == 0 ? GZ_B_LANDED : GZ_B_GONE);
+        landed(t, memcmp(sha, b->sha, sizeof sha) == 0);
     }
 }
 
@@ -171,8 +205,11 @@ static void on_head(struct gz_txn *t, int64_t head, enum gz_head_by by)
             gz_part_again(t, E_NOMEM);
         else
             compare(t);
-    } else if (head == b->begin) { /* it may land yet: then what is sent now finds another head */
-        found(t, GZ_B_OPEN);
+    } else if (head == b->begin) { /* it may land yet: gz_begun_fits() sends to the same place */
+        if (t->earlier->others[b->attempt])
+            gz_txn_finish(t, E_CONFLICT);
+        else
+            found(t, GZ_B_OPEN);
     } else if (head > b->begin) {
         found(t, GZ_B_GONE);
     } else { /* what lay before it is lost, if the primary goes on saying so */
@@ -200,6 +237,22 @@ static void look(struct gz_txn *t)
     looked(t);
 }
 
+/* Parts of journals that the transaction has nothing for. With the journal they are gone. */
+static int settle_strangers(struct gz_txn *t)
+{
+    for (size_t i = 0; t->earlier != NULL && i < t->earlier->n; i++) {
+        struct gz_begun_part *b = &t->earlier->v[i];
+        if (b->part != SIZE_MAX)
+            continue;
+        const struct jc_listing *l = t->s->hub.listing;
+        const struct jc_journal *j = l == NULL ? NULL : jc_listing_find(l, b->journal);
+        if (j != NULL && j->create_revision == b->create_revision)
+            return E_CONFLICT;
+        b->state = GZ_B_GONE;
+    }
+    return 0;
+}
+
 static void on_record(void *arg, int err, struct span value)
 {
     struct gz_txn *t = arg;
@@ -208,9 +261,12 @@ static void on_record(void *arg, int err, struct span value)
         err = 0;
     else if (err == 0)
         err = gz_begun_read(value, t->txn, &t->earlier);
+    if (err == 0)
+        err = settle_strangers(t);
     if (err == 0 && stopping(t))
         err = E_CLOSED;
     if (err < 0) {
+        t->unread = value.n > 1 || err != E_CLOSED;
         gz_txn_finish(t, err);
         return;
     }

@@ -45,9 +45,9 @@ static enum gz_verdict of_status(const struct gz_append_seen *seen,
         /* It was refused; what an earlier attempt did is another question. */
         if (about->unsure)
             return GZ_V_DOUBT;
-        if (about->mine) /* the claim was made by an append that landed unseen */
-            return GZ_V_AGAIN;
-        return about->claiming ? GZ_V_MOVED : GZ_V_CLAIM_LOST;
+        /* A claim of ours that was made unseen: by an append that landed, so the head moved, too.
+         */
+        return about->mine || about->claiming ? GZ_V_MOVED : GZ_V_CLAIM_LOST;
     case GZ_INDEX_GREATER:
         return GZ_V_RESET;
     case GZ_NOT_ALLOWED:

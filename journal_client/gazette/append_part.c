@@ -42,6 +42,7 @@ void gz_part_landed(struct gz_txn *t, int64_t begin)
     if (begin != p->begin)
         log_event(LOG_WARN, "gazette.append_moved", LF_STR("journal", j->name),
                   LF_INT("expected", p->begin), LF_INT("begin", begin));
+    t->recorded = t->recorded && begin == p->begin;
     p->begin = begin;
     p->end = begin + (int64_t)p->bytes->len;
     j->append_head = p->end;

@@ -1,8 +1,8 @@
 /*
  * The record of begun transactions. See begun.h. Big-endian:
  *
- *   u8 version 1, u8 attempts, then of each: u32 length of what follows, u32 parts,
- *     of each part: u32 length, name of the journal, i64 create revision, begin, end, 32 bytes
+ *   u8 version 1, u8 attempts, then of each: u32 length of what follows, u32 length, tag, u32
+ * parts, of each part: u32 length, name of the journal, i64 create revision, begin, end, 32 bytes
  * SHA-256 u32 key-values, of each: u32 length, key and a zero byte, u32 length, value, i64
  * expires_ms
  */
@@ -59,11 +59,12 @@ static size_t match(const struct gz_begun *g, const struct gz_begun_part *b,
 {
     for (size_t i = 0; i < txn->parts_n; i++) {
         const struct gz_journal *j = gz_of(txn->parts[i].journal);
-        bool taken = false;
-        for (size_t k = 0; k < g->n; k++)
-            taken = taken || (g->v[k].attempt == b->attempt && g->v[k].part == i);
-        if (!taken && j->create_revision == b->create_revision &&
-            span_eq(b->journal, span_str(j->name)))
+        if (j->create_revision != b->create_revision || !span_eq(b->journal, span_str(j->name)))
+            continue;
+        size_t k = 0;
+        while (k < g->n && (g->v[k].attempt != b->attempt || g->v[k].part != i))
+            k++;
+        if (k == g->n)
             return i;
     }
     return SIZE_MAX;
@@ -72,9 +73,10 @@ static size_t match(const struct gz_begun *g, const struct gz_begun_part *b,
 static int take_attempt(struct gz_begun *g, struct span text, const struct jc_txn *txn)
 {
     struct reader r = reader_of(text);
+    struct span tag;
     uint32_t n;
 
-    if (rd_u32(&r, &n) < 0 || n > PARTS_MAX)
+    if (take_span(&r, &tag) < 0 || rd_u32(&r, &n) < 0 || n > PARTS_MAX)
         return E_CORRUPT;
     struct gz_begun_part *v = mem_realloc(g->v, (g->n + n + 1) * sizeof *v);
     if (v == NULL)
@@ -87,6 +89,8 @@ static int take_attempt(struct gz_begun *g, struct span text, const struct jc_tx
         b.part = match(g, &b, txn);
         g->v[g->n++] = b;
     }
+    g->tags[g->attempts] = tag;
+    g->others[g->attempts] = txn->unless_tag.n > 0 && !span_eq(tag, txn->unless_tag);
     g->values[g->attempts++] = span_of(r.p, rd_left(&r));
     return 0;
 }
@@ -192,6 +196,7 @@ static const struct gz_begun_part *landed_before(const struct gz_begun *g, size_
 
 static int put_txn(struct writer *w, const struct gz_begun *before, const struct jc_txn *txn)
 {
+    put_span(w, txn->unless_tag);
     wr_u32(w, (uint32_t)txn->parts_n);
     for (size_t i = 0; i < txn->parts_n; i++) {
         const struct jc_append_part *p = &txn->parts[i];
@@ -231,6 +236,7 @@ static void put_before(struct writer *w, const struct gz_begun *g, size_t attemp
 
     for (size_t i = 0; i < g->n; i++)
         n += g->v[i].attempt == attempt ? 1 : 0;
+    put_span(w, g->tags[attempt]);
     wr_u32(w, n);
     for (size_t i = 0; i < g->n; i++) {
         if (g->v[i].attempt == attempt)
@@ -250,20 +256,18 @@ int gz_begun_write(const struct gz_begun *before, const struct jc_txn *txn, stru
 {
     struct writer w;
     size_t at;
-    size_t attempts = 1, skip = 0;
+    size_t attempts = 1;
 
     *out = NULL;
     for (size_t a = 0; before != NULL && a < before->attempts; a++)
         attempts += is_open(before, a) ? 1 : 0;
-    if (attempts > GZ_ATTEMPTS_MAX) {
-        skip = attempts - GZ_ATTEMPTS_MAX;
-        attempts = GZ_ATTEMPTS_MAX;
-    }
+    if (attempts > GZ_ATTEMPTS_MAX)
+        return E_LIMIT;
     wr_init(&w, RECORD_MAX);
     wr_u8(&w, VERSION);
     wr_u8(&w, (uint8_t)attempts);
     for (size_t a = 0; before != NULL && a < before->attempts; a++) {
-        if (!is_open(before, a) || (skip > 0 && skip-- > 0))
+        if (!is_open(before, a))
             continue;
         at = wr_len(&w);
         wr_u32(&w, 0);

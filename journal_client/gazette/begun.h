@@ -8,7 +8,7 @@
 #include "journal_client/gazette/gazette_int.h"
 
 #define GZ_SHA_BYTES    32
-#define GZ_ATTEMPTS_MAX 4 /* of one record; older ones are given up */
+#define GZ_ATTEMPTS_MAX 16 /* of one record that may land yet */
 
 enum gz_begun_state {
     GZ_B_OPEN,   /* it may land yet, or was not looked at */
@@ -31,13 +31,15 @@ struct gz_begun {
     struct blob *record;
     struct gz_begun_part *v;
     size_t n, attempts;
+    struct span tags[GZ_ATTEMPTS_MAX];
+    bool others[GZ_ATTEMPTS_MAX];        /* of another tag than the transaction that reads it */
     struct span values[GZ_ATTEMPTS_MAX]; /* encoded key-values of each attempt */
 };
 
 /* *out NULL: the record is empty (its transaction was finished). E_CORRUPT, E_NOMEM. */
 MUST_USE int gz_begun_read(struct span record, const struct jc_txn *txn, struct gz_begun **out);
 /* What is open of `before` (may be NULL), then txn as it is prepared; a part that landed before is
- * recorded as it lies. */
+ * recorded as it lies. E_LIMIT: too much is open. E_NOMEM. */
 MUST_USE int gz_begun_write(const struct gz_begun *before, const struct jc_txn *txn,
                             struct blob **out);
 /* The key-values of an attempt; keys and values are borrowed of g but for the list itself, which is

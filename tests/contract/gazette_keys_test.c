@@ -17,6 +17,7 @@ struct attempt {
     int64_t offsets[PARTS]; /* as they were prepared last */
 };
 
+static const char *tag = "";
 static unsigned prepared; /* over all attempts: no two write the same bytes */
 
 static int prepare(struct jc_txn *txn, struct jc_txn_clock *clock)
@@ -54,6 +55,7 @@ static void start(struct bench *b, struct attempt *a, size_t n)
                              .kv = &a->kv,
                              .kv_n = 1,
                              .unless_kv = "idem/1",
+                             .unless_tag = span_str(tag),
                              .prepare = prepare,
                              .arg = a};
     assert_int_equal(b->lab.s->ops->append(b->lab.s, &a->txn, &b->lab.mb.ex, lab_on_txn, &a->d), 0);
@@ -179,6 +181,147 @@ static void what_another_writer_put_there_does_not_count(void **state)
     bench_end(&b);
 }
 
+/* Another gateway, beside the first. */
+static void neighbour_start(struct bench *other, const struct bench *b)
+{
+    *other = (struct bench){.si = b->si, .docs = b->docs};
+    assert_int_equal(temp_dir_make(other->dir, sizeof other->dir), 0);
+    bench_open(other);
+    for (int i = 0; i < 500 && other->j == NULL; i++) {
+        other->j = lab_find(&other->lab, BENCH_JOURNAL);
+        lab_settle(&other->lab, 20);
+    }
+    assert_non_null(other->j);
+}
+
+static void neighbour_end(struct bench *other)
+{
+    bench_close(other);
+    temp_dir_remove(other->dir);
+}
+
+/* It was on its way still when it was looked for, and lands before anything is sent. */
+static void what_lands_after_it_was_looked_for_is_not_published_again(void **state)
+{
+    const struct stand_in_fault away = {
+        .kind = STAND_IN_GRPC, .method = STAND_IN_APPEND, .skip = 1, .value = 14, .times = -1};
+    const struct stand_in_fault slow = {
+        .kind = STAND_IN_SLOW, .method = STAND_IN_APPEND, .skip = 1, .value = 1000};
+    struct bench b = {0}, other;
+    struct attempt a, retry;
+
+    (void)state;
+    bench_start(&b);
+    assert_int_equal(bench_append(&b, 3), 0);
+    b.opened--;
+    bench_reopen(&b);
+    assert_int_equal(stand_in_fault(b.si, &away), 0);
+    start(&b, &a, 1);
+    struct blob *late = blob_ref(a.parts[0].bytes);
+    restart(&b, &a);
+    neighbour_start(&other, &b);
+    assert_int_equal(stand_in_fault(b.si, &slow), 0);
+    uint64_t before = stand_in_calls(b.si, STAND_IN_APPEND);
+    start(&b, &retry, 1);
+    for (int i = 0; i < 1000 && stand_in_calls(b.si, STAND_IN_APPEND) < before + 2; i++)
+        lab_settle(&b.lab, 10); /* looked for; the head is asked for, to place it */
+    assert_int_equal(lab_append_span(&other.lab, other.j, blob_span(late), NULL), 0);
+    blob_unref(late);
+    assert_int_equal(finish(&b, &retry), E_EXISTS);
+    assert_int_equal(stand_in_head(b.si, BENCH_JOURNAL), 4 * BENCH_DOC);
+    neighbour_end(&other);
+    bench_end(&b);
+}
+
+/* Refused for a while, and then behind another writer: the record and the answer follow it. */
+static void a_part_that_is_sent_to_another_place_is_recorded_there(void **state)
+{
+    const struct stand_in_fault refused = {
+        .kind = STAND_IN_STATUS, .method = STAND_IN_APPEND, .value = 2, .times = -1};
+    const struct stand_in_fault lost = {
+        .kind = STAND_IN_RESET_CONN, .method = STAND_IN_APPEND, .landed = true};
+    const struct stand_in_fault away = {
+        .kind = STAND_IN_GRPC, .method = STAND_IN_APPEND, .skip = 1, .value = 14, .times = -1};
+    struct bench b = {0}, other;
+    struct attempt a;
+
+    (void)state;
+    bench_start(&b);
+    assert_int_equal(bench_append(&b, 3), 0);
+    b.opened--;
+    bench_reopen(&b);
+    neighbour_start(&other, &b);
+    bench_follow(&b);
+    bench_expect_head(&b);
+    assert_int_equal(stand_in_fault(b.si, &refused), 0);
+    start(&b, &a, 1);
+    uint64_t hits = 0;
+    int64_t since = 0,
+            now = 0; /* until seconds pass between its attempts, and one has just passed */
+    for (int i = 0; i < 6000 && (since == 0 || now - since > 10 || hits < 7); i++) {
+        lab_settle(&b.lab, 5);
+        now = clock_mono_ms(clock_system());
+        if (stand_in_hits(b.si) > hits)
+            since = now;
+        hits = stand_in_hits(b.si);
+    }
+    stand_in_calm(b.si);
+    assert_int_equal(a.offsets[0], 3 * BENCH_DOC);
+    other.docs = b.docs;
+    assert_int_equal(bench_append(&other, 1), 0);
+    b.docs = other.docs;
+    bench_expect_head(&b);
+    assert_int_equal(stand_in_head(b.si, BENCH_JOURNAL), 4 * BENCH_DOC);
+    assert_int_equal(stand_in_fault(b.si, &lost), 0);
+    assert_int_equal(stand_in_fault(b.si, &away), 0);
+    for (int i = 0; i < 3000 && stand_in_head(b.si, BENCH_JOURNAL) == 4 * BENCH_DOC; i++)
+        lab_settle(&b.lab, 10);
+    assert_int_equal(a.offsets[0], 4 * BENCH_DOC);
+    restart(&b, &a);
+    assert_int_equal(stand_in_head(b.si, BENCH_JOURNAL), 5 * BENCH_DOC);
+    assert_int_equal(again(&b), E_EXISTS);
+    assert_int_equal(stand_in_head(b.si, BENCH_JOURNAL), 5 * BENCH_DOC);
+    neighbour_end(&other);
+    bench_end(&b);
+}
+
+static void another_body_does_not_complete_a_torn_transaction(void **state)
+{
+    const struct stand_in_fault away = {.kind = STAND_IN_GRPC,
+                                        .method = STAND_IN_APPEND,
+                                        .journal = OTHER_JOURNAL,
+                                        .skip = 1,
+                                        .value = 14,
+                                        .times = -1};
+    struct bench b = {0};
+    struct attempt a;
+
+    (void)state;
+    bench_start(&b);
+    jc_journal_unref(lab_create(&b.lab, OTHER_JOURNAL));
+    assert_int_equal(bench_append(&b, 3), 0);
+    b.opened--;
+    bench_reopen(&b);
+    assert_int_equal(stand_in_fault(b.si, &away), 0);
+    tag = "one body";
+    start(&b, &a, PARTS);
+    restart(&b, &a);
+    tag = "another";
+    start(&b, &a, PARTS);
+    assert_int_equal(finish(&b, &a), E_CONFLICT);
+    tag = "one body";
+    start(&b, &a, 1); /* nor do other parts */
+    assert_int_equal(finish(&b, &a), E_CONFLICT);
+    assert_int_equal(stand_in_head(b.si, BENCH_JOURNAL), 4 * BENCH_DOC);
+    assert_int_equal(stand_in_head(b.si, OTHER_JOURNAL), 0);
+    start(&b, &a, PARTS);
+    assert_int_equal(finish(&b, &a), 0);
+    assert_int_equal(stand_in_head(b.si, BENCH_JOURNAL), 4 * BENCH_DOC);
+    assert_int_equal(stand_in_head(b.si, OTHER_JOURNAL), BENCH_DOC);
+    tag = "";
+    bench_end(&b);
+}
+
 static void of_a_torn_transaction_the_missing_part_alone_is_sent(void **state)
 {
     const struct stand_in_fault away = {.kind = STAND_IN_GRPC,
@@ -249,14 +392,8 @@ static void an_append_to_a_journal_that_sleeps_asks_where_it_ends(void **state)
     bench_expect_head(&b);
     b.lab.s->ops->cancel(b.follow);
     b.follow = NULL;
-    struct bench other = {.si = b.si, .docs = b.docs};
-    assert_int_equal(temp_dir_make(other.dir, sizeof other.dir), 0);
-    bench_open(&other);
-    for (int i = 0; i < 500 && other.j == NULL; i++) {
-        other.j = lab_find(&other.lab, BENCH_JOURNAL);
-        lab_settle(&other.lab, 20);
-    }
-    assert_non_null(other.j);
+    struct bench other;
+    neighbour_start(&other, &b);
     for (int i = 0; i < 5; i++) {
         lab_settle(&b.lab, 300); /* it falls asleep */
         assert_int_equal(bench_append(&other, 3), 0);
@@ -268,8 +405,7 @@ static void an_append_to_a_journal_that_sleeps_asks_where_it_ends(void **state)
         assert_true(stand_in_calls(b.si, STAND_IN_APPEND) - before <= 6);
     }
     bench_expect_stored(&b);
-    bench_close(&other);
-    temp_dir_remove(other.dir);
+    neighbour_end(&other);
     bench_end(&b);
 }
 
@@ -279,7 +415,10 @@ int main(void)
         cmocka_unit_test(what_landed_unseen_is_not_published_again_under_its_key),
         cmocka_unit_test(what_did_not_land_is_published_when_it_is_asked_for_again),
         cmocka_unit_test(what_another_writer_put_there_does_not_count),
+        cmocka_unit_test(what_lands_after_it_was_looked_for_is_not_published_again),
+        cmocka_unit_test(a_part_that_is_sent_to_another_place_is_recorded_there),
         cmocka_unit_test(of_a_torn_transaction_the_missing_part_alone_is_sent),
+        cmocka_unit_test(another_body_does_not_complete_a_torn_transaction),
         cmocka_unit_test(a_gateway_that_comes_after_all_was_removed_publishes_behind_it),
         cmocka_unit_test(an_append_to_a_journal_that_sleeps_asks_where_it_ends),
     };

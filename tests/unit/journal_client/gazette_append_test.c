@@ -47,8 +47,8 @@ static void each_answer_has_its_verdict(void **state)
         /* The first attempt may be what moved the head. */
         {{0, GZ_WRONG_OFFSET, 0, 0, false}, {.unsure = true}, GZ_V_DOUBT, 0},
         {{0, GZ_REGISTER_MISMATCH, 0, 0, false}, {0}, GZ_V_CLAIM_LOST, 0},
-        {{0, GZ_REGISTER_MISMATCH, 0, 0, false}, {.mine = true}, GZ_V_AGAIN, 0},
-        {{0, GZ_REGISTER_MISMATCH, 0, 0, false}, {.claiming = true, .mine = true}, GZ_V_AGAIN, 0},
+        {{0, GZ_REGISTER_MISMATCH, 0, 0, false}, {.mine = true}, GZ_V_MOVED, 0},
+        {{0, GZ_REGISTER_MISMATCH, 0, 0, false}, {.claiming = true, .mine = true}, GZ_V_MOVED, 0},
         {{0, GZ_REGISTER_MISMATCH, 0, 0, false}, {.claiming = true}, GZ_V_MOVED, 0},
         {{0, GZ_REGISTER_MISMATCH, 0, 0, false},
          {.unsure = true, .claiming = true, .mine = true},

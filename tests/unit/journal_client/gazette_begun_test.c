@@ -132,24 +132,46 @@ static void open_attempts_are_carried_on_and_what_landed_stays_where_it_lies(voi
     lab_fini(&lab);
 }
 
-static void a_record_never_grows_without_end(void **state)
+static void what_may_land_yet_is_never_forgotten(void **state)
 {
     struct lab lab;
     struct gz_begun *g = NULL;
+    struct blob *b = NULL;
 
     (void)state;
     lab_init(&lab);
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < GZ_ATTEMPTS_MAX; i++) {
         struct gz_begun *next = reread(g, &lab.txn);
         gz_begun_drop(g);
         g = next;
-        assert_true(g->attempts <= GZ_ATTEMPTS_MAX);
         lab.parts[0].begin += 1000;
         lab.parts[0].end += 1000;
     }
     assert_int_equal(g->attempts, GZ_ATTEMPTS_MAX);
-    assert_int_equal(g->v[g->n - PARTS].begin, 9000); /* the newest ones */
+    assert_int_equal(g->v[0].begin, 0);
+    assert_int_equal(gz_begun_write(g, &lab.txn, &b), E_LIMIT);
+    assert_null(b);
     gz_begun_drop(g);
+    lab_fini(&lab);
+}
+
+static void another_tag_is_told(void **state)
+{
+    struct lab lab;
+    struct gz_begun *g = NULL;
+    struct blob *b = NULL;
+
+    (void)state;
+    lab_init(&lab);
+    lab.txn.unless_tag = span_str("one body");
+    assert_int_equal(gz_begun_write(NULL, &lab.txn, &b), 0);
+    for (int i = 0; i < 3; i++) {
+        lab.txn.unless_tag = span_str(i == 0 ? "one body" : i == 1 ? "another" : "");
+        assert_int_equal(gz_begun_read(blob_span(b), &lab.txn, &g), 0);
+        assert_int_equal(g->others[0], i == 1);
+        gz_begun_drop(g);
+    }
+    blob_unref(b);
     lab_fini(&lab);
 }
 
@@ -195,7 +217,8 @@ int main(void)
         cmocka_unit_test(what_is_recorded_is_read_again),
         cmocka_unit_test(parts_of_journals_made_anew_are_nobody_s),
         cmocka_unit_test(open_attempts_are_carried_on_and_what_landed_stays_where_it_lies),
-        cmocka_unit_test(a_record_never_grows_without_end),
+        cmocka_unit_test(what_may_land_yet_is_never_forgotten),
+        cmocka_unit_test(another_tag_is_told),
         cmocka_unit_test(nothing_else_is_taken_for_a_record),
     };
     return cmocka_run_group_tests_name("records of begun transactions", tests, NULL, NULL);
