@@ -245,6 +245,8 @@ static void on_end(void *arg, const struct gz_end *end)
     if (end->err == E_DENIED && a->s->auth_key != NULL && !a->denied) {
         a->denied = true; /* once more, with a new token */
         send_it(a);
+    } else if (end->err == E_AGAIN && end->refused && a->renewals++ < RENEWALS) {
+        send_it(a); /* a connection that has told its bound meanwhile */
     } else if (end->err < 0) {
         log_peer(LOG_WARN, "gazette.apply", LF_STR("message", end->message), LF_ERR(end->err));
         finish(a, end->err == E_SYNTAX ? E_INVALID : end->err);

@@ -39,6 +39,7 @@ MUST_USE int gz_endpoints_parse(const char *list, struct gz_endpoint out[GZ_ENDP
 struct gz_end {
     int err;
     int grpc_status; /* GZ_NO_STATUS: none came */
+    bool refused;    /* with E_AGAIN: it was not taken in (RFC 9113, 8.7), and had no effect */
     char message[256];
 };
 

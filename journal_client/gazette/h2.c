@@ -61,6 +61,7 @@ static int on_close(nghttp2_session *session, int32_t stream, uint32_t code, voi
     if (c == NULL)
         return 0;
     int err = gz_call_outcome(c, code);
+    c->end.refused = code == NGHTTP2_REFUSED_STREAM;
     c->stream = GZ_NO_STREAM;
     TAILQ_REMOVE(&conn->calls, c, link);
     conn->calls_n--;

@@ -110,11 +110,27 @@ static void only_who_does_not_mind_goes_on_from_what_is_there(void **state)
     bench_end(&b);
 }
 
+/* Where more calls begin than a connection takes, before it could say so. */
+static void a_change_that_was_not_taken_in_is_sent_again(void **state)
+{
+    const struct stand_in_fault refused = {
+        .kind = STAND_IN_RESET_STREAM, .method = STAND_IN_APPLY, .value = 7, .times = 3};
+    struct bench b = {0};
+
+    (void)state;
+    bench_start(&b);
+    assert_int_equal(stand_in_fault(b.si, &refused), 0);
+    assert_int_equal(label(&b.lab, "a.b/third", b.j->mod_revision), 0);
+    assert_int_equal(stand_in_hits(b.si), 3);
+    bench_end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_suspension_that_the_listing_lacks_is_kept),
         cmocka_unit_test(only_who_does_not_mind_goes_on_from_what_is_there),
+        cmocka_unit_test(a_change_that_was_not_taken_in_is_sent_again),
     };
 
     log_setup(LOG_ERROR, LOG_FORMAT_TEXT);

@@ -113,7 +113,7 @@ void si_call_send(struct si_call *c, const ProtobufCMessage *m)
     if (c->dead || c->out_end)
         return;
     if (evbuffer_reserve_space(c->out, (ev_ssize_t)(FRAME_HEAD + n), &v, 1) != 1) {
-        si_call_reset(c);
+        si_call_reset(c, 0);
         return;
     }
     uint8_t *p = v.iov_base;

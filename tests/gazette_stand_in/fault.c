@@ -180,7 +180,7 @@ void si_fault_do(struct si_call *c)
         si_call_end(c, (int)c->fault.value, "the stand-in was told to fail");
         break;
     case STAND_IN_RESET_STREAM:
-        si_call_reset(c);
+        si_call_reset(c, (uint32_t)c->fault.value);
         break;
     case STAND_IN_RESET_CONN:
         c->dead = true;

@@ -173,13 +173,13 @@ void si_call_flush(struct si_call *c)
     conn_flush_later(conn);
 }
 
-void si_call_reset(struct si_call *c)
+void si_call_reset(struct si_call *c, uint32_t code)
 {
     if (c->dead || c->conn->dead)
         return;
     c->dead = true;
     if (nghttp2_submit_rst_stream(c->conn->session, NGHTTP2_FLAG_NONE, c->stream,
-                                  NGHTTP2_INTERNAL_ERROR) != 0)
+                                  code == 0 ? NGHTTP2_INTERNAL_ERROR : code) != 0)
         conn_break(c->conn);
     conn_flush_later(c->conn);
 }

@@ -95,7 +95,7 @@ enum stand_in_fault_kind {
     STAND_IN_SLOW,         /* begin `value` ms late */
     STAND_IN_TRICKLE,      /* `value` ms before each message of content (Read) */
     STAND_IN_HANG,         /* never answer */
-    STAND_IN_RESET_STREAM, /* RST_STREAM(INTERNAL_ERROR) */
+    STAND_IN_RESET_STREAM, /* RST_STREAM; value: its code, 0 = INTERNAL_ERROR */
     STAND_IN_RESET_CONN,   /* close the socket with RST */
     STAND_IN_GOAWAY,       /* GOAWAY, and go on with the calls that run; value 1: then close */
     STAND_IN_END,          /* end with grpc-status 0, as a token that expired does */

@@ -296,7 +296,7 @@ void si_conn_goaway(struct si_conn *c);
 void si_conn_reset(struct si_conn *c);
 /* Sends what it has, headers first. */
 void si_call_flush(struct si_call *c);
-void si_call_reset(struct si_call *c);
+void si_call_reset(struct si_call *c, uint32_t code); /* 0: INTERNAL_ERROR */
 void si_conns_free(struct stand_in *si);
 void si_conn_each(struct stand_in *si, void (*fn)(struct si_call *c, void *arg), void *arg);
 
