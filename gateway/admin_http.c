@@ -389,6 +389,12 @@ size_t admin_http_busy(const struct admin_http *a)
     return a->busy + http_server_unsent(a->http);
 }
 
+void admin_http_hurry(struct admin_http *a)
+{
+    if (a->publisher != NULL)
+        publisher_hurry(a->publisher);
+}
+
 void admin_http_free(struct admin_http *a)
 {
     if (a == NULL)
@@ -397,6 +403,7 @@ void admin_http_free(struct admin_http *a)
     end_calls(a, true);
     http_server_free(a->http); /* closes the listener and all connections */
     a->http = NULL;
+    admin_http_hurry(a);
     while (a->publisher != NULL && publisher_busy(a->publisher) > 0)
         (void)mailbox_wait(a->host.control, 1000);
     admin_backfill_stop(a);

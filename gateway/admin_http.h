@@ -57,6 +57,8 @@ void admin_http_drain(struct admin_http *a);
  * the server may free when this is 0, or at its deadline.
  */
 size_t admin_http_busy(const struct admin_http *a);
+/* Requests that wait for the store's listing are answered now. Control thread. */
+void admin_http_hurry(struct admin_http *a);
 /* Closes everything. Waits for commits that were already handed to the store, draining
  * host->control meanwhile: call it while the store, the job pool and all that control tasks refer
  * to are alive. NULL is allowed. */

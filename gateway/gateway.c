@@ -221,6 +221,7 @@ static void check_drained(struct gateway *gw)
         log_event(LOG_WARN, "gateway.drain_hurried",
                   LF_UINT("admin_requests", admin_http_busy(gw->admin)));
         gw->shared.store->ops->hurry(gw->shared.store);
+        admin_http_hurry(gw->admin);
         return;
     }
     gw->clean = idle;

@@ -297,6 +297,17 @@ void publisher_set_catalog(struct publisher *p, const struct catalog *c)
     p->opts.catalog = c;
 }
 
+void publisher_hurry(struct publisher *p)
+{
+    struct publish_call *c, *next;
+
+    p->hurried = true;
+    for (c = LIST_FIRST(&p->calls); c != NULL; c = next) {
+        next = LIST_NEXT(c, link);
+        pub_call_hurry(c);
+    }
+}
+
 void publisher_free(struct publisher *p)
 {
     if (p == NULL)

@@ -96,6 +96,8 @@ void publisher_need_producer(struct publisher *p, struct publisher_wait *w);
 size_t publisher_busy(const struct publisher *p);
 /* The last listing of the store, borrowed for the event; NULL before the first arrived. */
 const struct jc_listing *publisher_listing(const struct publisher *p);
+/* Home thread: requests that wait for a listing are answered now, by 503, and so are later ones. */
+void publisher_hurry(struct publisher *p);
 /* Home thread, and only when publisher_busy() is 0. NULL is allowed. */
 void publisher_free(struct publisher *p);
 /* Another catalog is in force: for publishes that look at it from now on. Borrowed as opts are. */

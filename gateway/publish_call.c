@@ -349,6 +349,15 @@ static void call_on_relist_end(void *arg, int err)
         pub_call_fail(c, "list", err);
 }
 
+void pub_call_hurry(struct publish_call *c)
+{
+    if (c->relist == NULL || c->fresh != NULL)
+        return; /* it goes on by itself */
+    c->p->opts.store->ops->cancel(c->relist);
+    c->relist = NULL;
+    pub_call_fail(c, "list", E_CLOSED);
+}
+
 /* A watch of its own begins with a snapshot of now; the publisher's long-lived one may lag. */
 static void call_relist(struct publish_call *c)
 {
@@ -362,8 +371,8 @@ static void call_relist(struct publish_call *c)
     struct jc_store *s = c->p->opts.store;
     int err;
 
-    if (name == NULL) {
-        pub_call_fail(c, "list", E_NOMEM);
+    if (name == NULL || c->p->hurried) {
+        pub_call_fail(c, "list", name == NULL ? E_NOMEM : E_CLOSED);
         return;
     }
     jc_listing_unref(c->fresh);

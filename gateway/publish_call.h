@@ -58,6 +58,7 @@ struct publisher {
     uint8_t producer[6];
     enum { PRODUCER_UNKNOWN, PRODUCER_ASKED, PRODUCER_KNOWN } producer_state;
     struct publisher_waits waits; /* others who need the id */
+    bool hurried;                 /* nobody waits for a listing any more */
     bool producer_written;        /* a kv_set of ours was answered: kv_get must find an id */
 };
 
@@ -71,3 +72,5 @@ void pub_call_refuse(struct publish_call *c, int status, const char *fmt, ...)
 void pub_call_fail(struct publish_call *c, const char *what, int err);
 /* The request is admitted: leads it to its answer. */
 void pub_call_begin(struct publish_call *c);
+/* Answers it, if it waits for a listing. */
+void pub_call_hurry(struct publish_call *c);

@@ -1,5 +1,10 @@
 """The data folder of a gateway over brokers holds no journals: nothing opens a local store in it, where what is published would be
 lost to everybody."""
+import json
+import socket
+import threading
+import time
+
 import pytest
 
 from docs_util import read_all
@@ -39,6 +44,24 @@ def test_no_local_store_is_opened_in_it_whether_the_gateway_runs_or_not(over_bro
     assert out.endswith(b'/state: 0 faults\n'), out
     s.start()
     assert [strip_meta(r.value) for r in read_all(s.kafka, topic, 0)] == [b'{"id":1}', b'{"id":2}']
+
+
+@pytest.mark.local_store    # no broker at all
+def test_a_gateway_whose_brokers_were_never_there_stops_while_a_publish_waits_for_them(make_server, topic, until):
+    with socket.socket() as nobody:
+        nobody.bind(('127.0.0.1', 0))    # and does not listen
+        s = make_server('--store', 'gazette://127.0.0.1:%d' % nobody.getsockname()[1], '--fragment-store', 'file:///',
+                        '--drain-timeout', '1s', start=False).spawn()
+        until(s.ports_file.exists, 30, 'the listeners')
+        s.admin = json.loads(s.ports_file.read_text())['admin']
+        answers = []
+        t = threading.Thread(target=lambda: answers.append(s.request('POST', '/v1/collections/%s/documents?key=/id' % topic, b'{"id":1}')[0]))
+        t.start()
+        time.sleep(1)    # nothing tells from outside that it waits
+        assert t.is_alive(), answers
+        assert s.stop(15) < 15
+        t.join(30)
+        assert answers == [503], answers
 
 
 @pytest.mark.local_store    # beside the one of a broker
