@@ -75,6 +75,11 @@ void gz_begun_moved(struct gz_txn *t)
 
 /* --- looking at what became of it --- */
 
+static struct gz_journal *journal_of(const struct gz_txn *t, const struct gz_begun_part *b)
+{
+    return b->part == SIZE_MAX ? b->j : gz_of(t->txn->parts[b->part].journal);
+}
+
 static void on_restored(void *arg, int err)
 {
     gz_txn_finish(arg, err < 0 ? err : E_EXISTS);
@@ -97,23 +102,53 @@ static void restore(struct gz_txn *t, size_t attempt)
         gz_txn_finish(t, err);
 }
 
+/* What became of an attempt as a whole. */
+struct whole {
+    bool all, some, fits; /* of its parts landed; what landed is as the transaction has it */
+};
+
+static struct whole whole_of(const struct gz_txn *t, size_t attempt)
+{
+    const struct gz_begun *g = t->earlier;
+    struct whole w = {.all = true, .fits = !g->others[attempt]};
+
+    for (size_t i = 0; i < g->n; i++) {
+        const struct gz_begun_part *b = &g->v[i];
+        if (b->attempt != attempt)
+            continue;
+        bool landed = b->state == GZ_B_LANDED;
+        w.all = w.all && landed;
+        w.some = w.some || landed;
+        if (b->part == SIZE_MAX)
+            w.fits = w.fits && b->state == GZ_B_GONE;
+        else if (landed)
+            w.fits = w.fits && b->end - b->begin == (int64_t)t->txn->parts[b->part].bytes->len;
+    }
+    return w;
+}
+
+/* An attempt that landed whole stands for the key. One that was torn is completed, unless the
+ * transaction has another tag or, since the partitions changed, other parts: that would mix the
+ * two. Of one that did not land nothing is kept. */
 static void looked(struct gz_txn *t)
 {
+    bool fits = true;
+
     t->at = t->look_from;
     t->looking = false;
     t->looked = true;
     for (size_t a = 0; a < t->earlier->attempts; a++) {
-        bool all = true;
-        for (size_t i = 0; i < t->earlier->n; i++) {
-            const struct gz_begun_part *b = &t->earlier->v[i];
-            all = all && (b->attempt != a || b->state == GZ_B_LANDED);
-        }
-        if (all && t->wrote == 0) {
+        struct whole w = whole_of(t, a);
+        if (w.all && t->wrote == 0) {
             restore(t, a);
             return;
         }
+        fits = fits && (!w.some || w.fits);
     }
-    gz_txn_step(t);
+    if (fits)
+        gz_txn_step(t);
+    else
+        gz_txn_finish(t, E_CONFLICT);
 }
 
 static void look(struct gz_txn *t);
@@ -125,21 +160,6 @@ static void found(struct gz_txn *t, enum gz_begun_state state)
     t->attempt = 0;
     t->since_ms = gz_mono_ms(t->s); /* each part has its time */
     look(t);
-}
-
-/* What landed with other parts than the transaction has, or under another tag, cannot be completed
- * by it. */
-static void landed(struct gz_txn *t, bool is_its)
-{
-    const struct gz_begun_part *b = &t->earlier->v[t->look];
-
-    if (is_its && (t->earlier->others[b->attempt] ||
-                   b->end - b->begin != (int64_t)t->txn->parts[b->part].bytes->len)) {
-        t->unread = true;
-        gz_txn_finish(t, E_CONFLICT);
-        return;
-    }
-    found(t, is_its ? GZ_B_LANDED : GZ_B_GONE);
 }
 
 static void compare(struct gz_txn *t);
@@ -172,7 +192,7 @@ static void on_bytes(struct gz_range *r, int err)
     } else if (EVP_DigestFinal_ex(t->sha, sha, &n) != 1) {
         gz_part_again(t, E_NOMEM);
     } else {
-        landed(t, memcmp(sha, b->sha, sizeof sha) == 0);
+        found(t, memcmp(sha, b->sha, sizeof sha) == 0 ? GZ_B_LANDED : GZ_B_GONE);
     }
 }
 
@@ -181,7 +201,7 @@ static void compare(struct gz_txn *t)
 {
     const struct gz_begun_part *b = &t->earlier->v[t->look];
 
-    t->range = (struct gz_range){.j = gz_part_journal(t),
+    t->range = (struct gz_range){.j = journal_of(t, b),
                                  .begin = b->begin + (int64_t)t->compared,
                                  .end = b->end,
                                  .max = GZ_PIECE,
@@ -195,7 +215,9 @@ static void on_head(struct gz_txn *t, int64_t head, enum gz_head_by by)
     const struct gz_begun_part *b = &t->earlier->v[t->look];
     int64_t now = gz_mono_ms(t->s);
 
-    if (by == GZ_HEAD_LISTED) { /* nobody knows before that is set */
+    if (by == GZ_HEAD_LISTED && b->part == SIZE_MAX) {
+        gz_part_again(t, E_AGAIN);     /* an append of its own sets it */
+    } else if (by == GZ_HEAD_LISTED) { /* nobody knows before that is set */
         t->reset = true;
         gz_txn_step(t);
     } else if (head >= b->end) {
@@ -206,10 +228,7 @@ static void on_head(struct gz_txn *t, int64_t head, enum gz_head_by by)
         else
             compare(t);
     } else if (head == b->begin) { /* it may land yet: gz_begun_fits() sends to the same place */
-        if (t->earlier->others[b->attempt])
-            gz_txn_finish(t, E_CONFLICT);
-        else
-            found(t, GZ_B_OPEN);
+        found(t, GZ_B_OPEN);
     } else if (head > b->begin) {
         found(t, GZ_B_GONE);
     } else { /* what lay before it is lost, if the primary goes on saying so */
@@ -228,29 +247,31 @@ static void look(struct gz_txn *t)
 
     for (; t->look < g->n; t->look++) {
         const struct gz_begun_part *b = &g->v[t->look];
-        if (b->state == GZ_B_OPEN && b->part != SIZE_MAX) {
-            t->at = b->part;
-            gz_head_ask(t, gz_part_journal(t), on_head);
+        if (b->state == GZ_B_OPEN) {
+            t->at = b->part == SIZE_MAX ? t->look_from : b->part;
+            gz_head_ask(t, journal_of(t, b), on_head);
             return;
         }
     }
     looked(t);
 }
 
-/* Parts of journals that the transaction has nothing for. With the journal they are gone. */
-static int settle_strangers(struct gz_txn *t)
+/* Parts of journals that the transaction has nothing for: the partitions changed. With the journal
+ * they are gone. */
+static void find_strangers(struct gz_txn *t)
 {
+    const struct jc_listing *l = t->s->hub.listing;
+
     for (size_t i = 0; t->earlier != NULL && i < t->earlier->n; i++) {
         struct gz_begun_part *b = &t->earlier->v[i];
         if (b->part != SIZE_MAX)
             continue;
-        const struct jc_listing *l = t->s->hub.listing;
         const struct jc_journal *j = l == NULL ? NULL : jc_listing_find(l, b->journal);
         if (j != NULL && j->create_revision == b->create_revision)
-            return E_CONFLICT;
-        b->state = GZ_B_GONE;
+            b->j = gz_journal_ref(gz_of(j));
+        else
+            b->state = GZ_B_GONE;
     }
-    return 0;
 }
 
 static void on_record(void *arg, int err, struct span value)
@@ -262,7 +283,7 @@ static void on_record(void *arg, int err, struct span value)
     else if (err == 0)
         err = gz_begun_read(value, t->txn, &t->earlier);
     if (err == 0)
-        err = settle_strangers(t);
+        find_strangers(t);
     if (err == 0 && stopping(t))
         err = E_CLOSED;
     if (err < 0) {

@@ -22,6 +22,10 @@ void gz_begun_drop(struct gz_begun *g)
 {
     if (g == NULL)
         return;
+    for (size_t i = 0; i < g->n; i++) {
+        if (g->v[i].j != NULL)
+            gz_journal_unref(g->v[i].j);
+    }
     blob_unref(g->record);
     mem_free(g->v);
     mem_free(g);

@@ -23,7 +23,8 @@ struct gz_begun_part {
     int64_t begin, end; /* 0 <= begin < end */
     uint8_t sha[GZ_SHA_BYTES];
     enum gz_begun_state state;
-    size_t part; /* of the transaction that reads it; SIZE_MAX: it has none like it */
+    size_t part;          /* of the transaction that reads it; SIZE_MAX: it has none like it */
+    struct gz_journal *j; /* then: its journal, a reference; NULL: there is none */
 };
 
 /* Owner: the transaction. */

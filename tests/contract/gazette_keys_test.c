@@ -355,6 +355,30 @@ static void of_a_torn_transaction_the_missing_part_alone_is_sent(void **state)
     bench_end(&b);
 }
 
+/* A split between the attempts: nothing of the first one lies anywhere. */
+static void what_did_not_land_is_published_by_the_partitions_of_now(void **state)
+{
+    const struct stand_in_fault away = {
+        .kind = STAND_IN_GRPC, .method = STAND_IN_APPEND, .skip = 2, .value = 14, .times = -1};
+    struct bench b = {0};
+    struct attempt a;
+
+    (void)state;
+    bench_start(&b);
+    jc_journal_unref(lab_create(&b.lab, OTHER_JOURNAL));
+    assert_int_equal(bench_append(&b, 3), 0);
+    b.opened--;
+    bench_reopen(&b);
+    assert_int_equal(stand_in_fault(b.si, &away), 0);
+    start(&b, &a, PARTS);
+    restart(&b, &a);
+    start(&b, &a, 1);
+    assert_int_equal(finish(&b, &a), 0);
+    assert_int_equal(stand_in_head(b.si, BENCH_JOURNAL), 4 * BENCH_DOC);
+    assert_int_equal(stand_in_head(b.si, OTHER_JOURNAL), 0);
+    bench_end(&b);
+}
+
 /* With all fragments gone a Read says that the journal ends at 0, while its primary goes on, and
  * keeps the claim of the gateway that was there before. */
 static void a_gateway_that_comes_after_all_was_removed_publishes_behind_it(void **state)
@@ -419,6 +443,7 @@ int main(void)
         cmocka_unit_test(a_part_that_is_sent_to_another_place_is_recorded_there),
         cmocka_unit_test(of_a_torn_transaction_the_missing_part_alone_is_sent),
         cmocka_unit_test(another_body_does_not_complete_a_torn_transaction),
+        cmocka_unit_test(what_did_not_land_is_published_by_the_partitions_of_now),
         cmocka_unit_test(a_gateway_that_comes_after_all_was_removed_publishes_behind_it),
         cmocka_unit_test(an_append_to_a_journal_that_sleeps_asks_where_it_ends),
     };
