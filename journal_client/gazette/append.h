@@ -164,6 +164,10 @@ void gz_part_settle(struct gz_txn *t);
  * brokers list, whoever answers. */
 void gz_head_ask(struct gz_txn *t, struct gz_journal *j, gz_head_fn *done);
 void gz_head_listed(struct gz_txn *t, struct gz_journal *j, gz_head_fn *done);
+/* The head that came lies before the place where a part had to lie: is it so that what lay there is
+ * lost? By the primary's word alone (as in settle.c), and not by one word: a replica that knows
+ * less, or a spec that is old, would let a part that landed be stored twice. */
+bool gz_head_below(struct gz_txn *t, enum gz_head_by by);
 
 /* append_begun.c: a key of unless_kv is published once, whatever became of earlier attempts. What
  * is about to be sent is recorded before it is; whoever comes under the key again looks first at

@@ -13,8 +13,6 @@
 #include "journal_client/gazette/append.h"
 #include "journal_client/gazette/begun.h"
 
-#define BELOW_MS 1000 /* as in append_doubt.c */
-
 static bool stopping(const struct gz_txn *t)
 {
     return t->s->stopping || t->s->hurried;
@@ -213,11 +211,8 @@ static void compare(struct gz_txn *t)
 static void on_head(struct gz_txn *t, int64_t head, enum gz_head_by by)
 {
     const struct gz_begun_part *b = &t->earlier->v[t->look];
-    int64_t now = gz_mono_ms(t->s);
 
-    if (by == GZ_HEAD_LISTED && b->part == SIZE_MAX) {
-        gz_part_again(t, E_AGAIN);     /* an append of its own sets it */
-    } else if (by == GZ_HEAD_LISTED) { /* nobody knows before that is set */
+    if (by == GZ_HEAD_LISTED && b->part != SIZE_MAX) { /* nobody knows before that is set */
         t->reset = true;
         gz_txn_step(t);
     } else if (head >= b->end) {
@@ -231,13 +226,10 @@ static void on_head(struct gz_txn *t, int64_t head, enum gz_head_by by)
         found(t, GZ_B_OPEN);
     } else if (head > b->begin) {
         found(t, GZ_B_GONE);
-    } else { /* what lay before it is lost, if the primary goes on saying so */
-        if (by == GZ_HEAD_PRIMARY && t->below_ms == 0)
-            t->below_ms = now;
-        if (by == GZ_HEAD_PRIMARY && now - t->below_ms >= BELOW_MS)
-            found(t, GZ_B_GONE);
-        else
-            gz_part_again(t, E_AGAIN);
+    } else if (gz_head_below(t, by)) {
+        found(t, GZ_B_GONE);
+    } else {
+        gz_part_again(t, E_AGAIN);
     }
 }
 

@@ -6,8 +6,6 @@
 #include "base/log.h"
 #include "journal_client/gazette/append.h"
 
-#define BELOW_MS 1000 /* a head below the part is believed when it is told for so long */
-
 static void on_back(struct gz_range *r, int err)
 {
     struct gz_txn *t = (struct gz_txn *)(void *)((char *)r - offsetof(struct gz_txn, range));
@@ -52,21 +50,6 @@ static void read_back(struct gz_txn *t)
     gz_range_start(&t->range);
 }
 
-/* The journal ends before the place where the part had to lie: what lay there is lost, by the
- * primary's word alone (as in settle.c), and not by one word. A replica that knows less, or a spec
- * that is old, would let a part that landed be stored twice. */
-static void below(struct gz_txn *t, bool primary)
-{
-    int64_t now = gz_mono_ms(t->s);
-
-    if (primary && t->below_ms == 0)
-        t->below_ms = now;
-    if (primary && now - t->below_ms >= BELOW_MS)
-        gz_part_moved(t);
-    else
-        gz_part_again(t, E_AGAIN);
-}
-
 static void resolve(struct gz_txn *t, int64_t head, enum gz_head_by by)
 {
     const struct jc_append_part *p = gz_part_of(t);
@@ -90,7 +73,10 @@ static void resolve(struct gz_txn *t, int64_t head, enum gz_head_by by)
         gz_part_moved(t);
         break;
     case GZ_D_BELOW:
-        below(t, by == GZ_HEAD_PRIMARY);
+        if (gz_head_below(t, by))
+            gz_part_moved(t);
+        else
+            gz_part_again(t, E_AGAIN);
         break;
     }
 }

@@ -5,6 +5,19 @@
  */
 #include "journal_client/gazette/append.h"
 
+#define BELOW_MS 1000 /* a head below a part is believed when it is told for so long */
+
+bool gz_head_below(struct gz_txn *t, enum gz_head_by by)
+{
+    int64_t now = gz_mono_ms(t->s);
+
+    if (by != GZ_HEAD_PRIMARY)
+        return false;
+    if (t->below_ms == 0)
+        t->below_ms = now;
+    return now - t->below_ms >= BELOW_MS;
+}
+
 static void answer(struct gz_txn *t, int64_t head, enum gz_head_by by)
 {
     t->on_head(t, head, by);

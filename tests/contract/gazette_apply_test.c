@@ -2,49 +2,11 @@
  * Changes of specs by a gateway whose listing is old: what the brokers have since must not be lost,
  * a suspension with its offset least of all (the journal would begin at 0 again).
  */
-#include "tests/contract/gazette_bench.h"
-#include "tests/contract/grpc_raw.h"
+#include "tests/contract/gazette_suspend.h"
 
 #include <gazette_proto/broker.pb-c.h>
 
 #include "base/writer.h"
-
-#define SUSPEND_NOW 3
-#define SUSPENDED   14
-
-/* An operator suspends the journal: an append of nothing. */
-static void suspend_now(struct bench *b)
-{
-    Gz__AppendRequest m;
-    struct raw_call c;
-    struct writer w;
-    uint8_t buf[128];
-
-    wr_init(&w, 1024);
-    gz__append_request__init(&m);
-    m.journal = (char *)(uintptr_t)BENCH_JOURNAL;
-    m.suspend = SUSPEND_NOW;
-    size_t n = gz__append_request__pack(&m, buf);
-    wr_u8(&w, 0);
-    wr_u32(&w, (uint32_t)n);
-    wr_bytes(&w, buf, n);
-    wr_u8(&w, 0);
-    wr_u32(&w, 0);
-    if (w.b == NULL) {
-        fail_msg("out of memory");
-        return;
-    }
-    assert_int_equal(
-        raw_start(&c, stand_in_port(b->si), "/protocol.Journal/Append", blob_span(w.b), NULL), 0);
-    assert_true(raw_wait(&c, 0));
-    struct span answer = raw_response(&c);
-    if (answer.p == NULL || answer.n < 7)
-        fail_msg("no answer");
-    else
-        assert_int_equal(answer.p[6], SUSPENDED);
-    raw_end(&c);
-    wr_fini(&w);
-}
 
 static int label(struct lab *lab, const char *name, int64_t expect)
 {
@@ -67,7 +29,7 @@ static void a_suspension_that_the_listing_lacks_is_kept(void **state)
     assert_int_equal(stand_in_close_fragments(b.si, BENCH_JOURNAL), 0);
     assert_int_equal(stand_in_prune(b.si, BENCH_JOURNAL, 10), 0);
     lab_settle(&b.lab, 1200);
-    suspend_now(&b);
+    bench_suspend(&b);
     assert_int_equal(label(&b.lab, "a.b/c", -1), 0);
     assert_int_equal(stand_in_last_request(b.si, STAND_IN_APPLY, &rq), 0);
     Gz__ApplyRequest *m = gz__apply_request__unpack(NULL, rq->len - 5, rq->data + 5);

@@ -7,7 +7,7 @@
 
 #include <dirent.h>
 
-#include "tests/contract/grpc_raw.h"
+#include "tests/contract/gazette_suspend.h"
 #include <gazette_proto/broker.pb-c.h>
 
 #define KEY       "c2VjcmV0LW9mLXRoZS1iZW5jaA=="
@@ -255,39 +255,6 @@ static void what_a_bucket_policy_removed_moves_the_start(void **state)
 
 /* --- suspension --- */
 
-static void suspend_now(struct bench *b)
-{
-    Gz__AppendRequest m;
-    struct raw_call c;
-    struct writer w;
-    uint8_t buf[128];
-
-    wr_init(&w, 1024);
-    gz__append_request__init(&m);
-    m.journal = (char *)(uintptr_t)BENCH_JOURNAL;
-    m.suspend = 3;
-    size_t n = gz__append_request__pack(&m, buf);
-    wr_u8(&w, 0);
-    wr_u32(&w, (uint32_t)n);
-    wr_bytes(&w, buf, n);
-    wr_u8(&w, 0);
-    wr_u32(&w, 0);
-    if (w.b == NULL) {
-        fail_msg("out of memory");
-        return;
-    }
-    assert_int_equal(
-        raw_start(&c, stand_in_port(b->si), "/protocol.Journal/Append", blob_span(w.b), NULL), 0);
-    assert_true(raw_wait(&c, 0));
-    struct span answer = raw_response(&c);
-    if (answer.p == NULL || answer.n < 7)
-        fail_msg("no answer");
-    else
-        assert_int_equal(answer.p[6], 14);
-    raw_end(&c);
-    wr_fini(&w);
-}
-
 /* PARTIAL: read as ever, and nothing that reads resumes it. */
 static void a_partly_suspended_journal_is_read_as_it_lies(void **state)
 {
@@ -298,7 +265,7 @@ static void a_partly_suspended_journal_is_read_as_it_lies(void **state)
     bench_follow(&b);
     assert_int_equal(bench_append(&b, 50), 0);
     bench_expect_head(&b);
-    suspend_now(&b);
+    bench_suspend(&b);
     lab_settle(&b.lab, 100);
     bench_reopen(&b);
     bench_follow(&b);
@@ -317,7 +284,7 @@ static void a_fully_suspended_journal_is_asked_nothing(void **state)
 
     (void)state;
     bench_start(&b);
-    suspend_now(&b);
+    bench_suspend(&b);
     bench_reopen(&b);
     lab_settle(&b.lab, 100);
     uint64_t reads = stand_in_calls(b.si, STAND_IN_READ);
@@ -352,7 +319,7 @@ static void a_journal_suspended_with_nothing_left_goes_on_at_its_offset(void **s
     const int64_t end = 60L * BENCH_DOC;
     assert_int_equal(stand_in_close_fragments(b.si, BENCH_JOURNAL), 0);
     assert_int_equal(stand_in_prune(b.si, BENCH_JOURNAL, 10), 0);
-    suspend_now(&b);
+    bench_suspend(&b);
     for (int life = 0; life < 3; life++) {
         if (life > 0) {
             bench_close(&b);

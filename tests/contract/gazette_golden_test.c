@@ -155,19 +155,6 @@ static void play(const char *name)
 
 /* --- what was not recorded but must have been done --- */
 
-static void put(struct writer *w, const ProtobufCMessage *m)
-{
-    size_t n = protobuf_c_message_get_packed_size(m);
-    uint8_t *p = mem_alloc(n + 1);
-
-    assert_non_null(p);
-    (void)protobuf_c_message_pack(m, p);
-    wr_u8(w, 0);
-    wr_u32(w, (uint32_t)n);
-    wr_bytes(w, p, n);
-    mem_free(p);
-}
-
 /* Returns the status field, which is the first of all answers; -1: none. */
 static int done(const char *path, struct writer *w)
 {
@@ -194,14 +181,14 @@ static int append(const char *journal, struct span content)
     wr_init(&w, 1 << 20);
     gz__append_request__init(&m);
     m.journal = (char *)(uintptr_t)journal;
-    put(&w, &m.base);
+    raw_put(&w, &m.base);
     gz__append_request__init(&m);
     if (content.n > 0) {
         m.content = (ProtobufCBinaryData){content.n, (uint8_t *)(uintptr_t)content.p};
-        put(&w, &m.base);
+        raw_put(&w, &m.base);
     }
     gz__append_request__init(&m);
-    put(&w, &m.base);
+    raw_put(&w, &m.base);
     return done("/protocol.Journal/Append", &w);
 }
 
@@ -237,7 +224,7 @@ static void apply_listed(const char *name, unsigned from, int64_t mod_revision)
     rq.changes = list;
     rq.n_changes = n;
     wr_init(&w, 1 << 20);
-    put(&w, &rq.base);
+    raw_put(&w, &rq.base);
     assert_true(n > 0);
     assert_int_equal(done("/protocol.Journal/Apply", &w), 0);
     while (k > 0)
@@ -403,7 +390,7 @@ static void change_unselected(void)
     rq.changes = &list;
     rq.n_changes = 1;
     wr_init(&w, 1 << 20);
-    put(&w, &rq.base);
+    raw_put(&w, &rq.base);
     assert_int_equal(done("/protocol.Journal/Apply", &w), 0);
     gz__list_response__free_unpacked(m, NULL);
     golden_fini(&g);

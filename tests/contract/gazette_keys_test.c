@@ -71,6 +71,30 @@ static int finish(struct bench *b, struct attempt *a)
     return a->d.err;
 }
 
+/* Three documents lie in the first journal, none in the other; a gateway that has just begun must
+ * ask for their heads. */
+static void start_over_three(struct bench *b)
+{
+    bench_start(b);
+    jc_journal_unref(lab_create(&b->lab, OTHER_JOURNAL));
+    assert_int_equal(bench_append(b, 3), 0);
+    b->opened--; /* the same folder */
+    bench_reopen(b);
+}
+
+/* Breaks all appends to a journal (NULL: any) but for the first `skip`, and nothing lands. */
+static void break_appends(struct bench *b, const char *journal, unsigned skip)
+{
+    const struct stand_in_fault away = {.kind = STAND_IN_GRPC,
+                                        .method = STAND_IN_APPEND,
+                                        .journal = journal,
+                                        .skip = skip,
+                                        .value = 14,
+                                        .times = -1};
+
+    assert_int_equal(stand_in_fault(b->si, &away), 0);
+}
+
 /* The gateway is stopped in the middle, and another one begins on its folder. */
 static void restart(struct bench *b, struct attempt *a)
 {
@@ -114,8 +138,6 @@ static void what_landed_unseen_is_not_published_again_under_its_key(void **state
 {
     const struct stand_in_fault lost = {
         .kind = STAND_IN_RESET_CONN, .method = STAND_IN_APPEND, .skip = 1, .landed = true};
-    const struct stand_in_fault away = {
-        .kind = STAND_IN_GRPC, .method = STAND_IN_APPEND, .skip = 1, .value = 14, .times = -1};
     struct bench b = {0};
     struct attempt a;
 
@@ -123,9 +145,9 @@ static void what_landed_unseen_is_not_published_again_under_its_key(void **state
     bench_start(&b);
     assert_int_equal(bench_append(&b, 3), 0);
     b.opened--;
-    bench_reopen(&b); /* so that its head is asked for first */
+    bench_reopen(&b);
     assert_int_equal(stand_in_fault(b.si, &lost), 0);
-    assert_int_equal(stand_in_fault(b.si, &away), 0);
+    break_appends(&b, NULL, 1);
     start(&b, &a, 1);
     restart(&b, &a);
     assert_int_equal(stand_in_head(b.si, BENCH_JOURNAL), 4 * BENCH_DOC);
@@ -138,17 +160,12 @@ static void what_landed_unseen_is_not_published_again_under_its_key(void **state
 
 static void what_did_not_land_is_published_when_it_is_asked_for_again(void **state)
 {
-    const struct stand_in_fault away = {
-        .kind = STAND_IN_GRPC, .method = STAND_IN_APPEND, .skip = 1, .value = 14, .times = -1};
     struct bench b = {0};
     struct attempt a;
 
     (void)state;
-    bench_start(&b);
-    assert_int_equal(bench_append(&b, 3), 0);
-    b.opened--;
-    bench_reopen(&b);
-    assert_int_equal(stand_in_fault(b.si, &away), 0);
+    start_over_three(&b);
+    break_appends(&b, NULL, 1);
     start(&b, &a, 1);
     restart(&b, &a);
     assert_int_equal(stand_in_head(b.si, BENCH_JOURNAL), 3 * BENCH_DOC);
@@ -161,17 +178,12 @@ static void what_did_not_land_is_published_when_it_is_asked_for_again(void **sta
 /* Somebody else's bytes at the place are not the transaction's. */
 static void what_another_writer_put_there_does_not_count(void **state)
 {
-    const struct stand_in_fault away = {
-        .kind = STAND_IN_GRPC, .method = STAND_IN_APPEND, .skip = 1, .value = 14, .times = -1};
     struct bench b = {0};
     struct attempt a;
 
     (void)state;
-    bench_start(&b);
-    assert_int_equal(bench_append(&b, 3), 0);
-    b.opened--;
-    bench_reopen(&b);
-    assert_int_equal(stand_in_fault(b.si, &away), 0);
+    start_over_three(&b);
+    break_appends(&b, NULL, 1);
     start(&b, &a, 1);
     restart(&b, &a);
     assert_int_equal(bench_append(&b, 2), 0);
@@ -203,19 +215,14 @@ static void neighbour_end(struct bench *other)
 /* It was on its way still when it was looked for, and lands before anything is sent. */
 static void what_lands_after_it_was_looked_for_is_not_published_again(void **state)
 {
-    const struct stand_in_fault away = {
-        .kind = STAND_IN_GRPC, .method = STAND_IN_APPEND, .skip = 1, .value = 14, .times = -1};
     const struct stand_in_fault slow = {
         .kind = STAND_IN_SLOW, .method = STAND_IN_APPEND, .skip = 1, .value = 1000};
     struct bench b = {0}, other;
     struct attempt a, retry;
 
     (void)state;
-    bench_start(&b);
-    assert_int_equal(bench_append(&b, 3), 0);
-    b.opened--;
-    bench_reopen(&b);
-    assert_int_equal(stand_in_fault(b.si, &away), 0);
+    start_over_three(&b);
+    break_appends(&b, NULL, 1);
     start(&b, &a, 1);
     struct blob *late = blob_ref(a.parts[0].bytes);
     restart(&b, &a);
@@ -240,16 +247,11 @@ static void a_part_that_is_sent_to_another_place_is_recorded_there(void **state)
         .kind = STAND_IN_STATUS, .method = STAND_IN_APPEND, .value = 2, .times = -1};
     const struct stand_in_fault lost = {
         .kind = STAND_IN_RESET_CONN, .method = STAND_IN_APPEND, .landed = true};
-    const struct stand_in_fault away = {
-        .kind = STAND_IN_GRPC, .method = STAND_IN_APPEND, .skip = 1, .value = 14, .times = -1};
     struct bench b = {0}, other;
     struct attempt a;
 
     (void)state;
-    bench_start(&b);
-    assert_int_equal(bench_append(&b, 3), 0);
-    b.opened--;
-    bench_reopen(&b);
+    start_over_three(&b);
     neighbour_start(&other, &b);
     bench_follow(&b);
     bench_expect_head(&b);
@@ -273,7 +275,7 @@ static void a_part_that_is_sent_to_another_place_is_recorded_there(void **state)
     bench_expect_head(&b);
     assert_int_equal(stand_in_head(b.si, BENCH_JOURNAL), 4 * BENCH_DOC);
     assert_int_equal(stand_in_fault(b.si, &lost), 0);
-    assert_int_equal(stand_in_fault(b.si, &away), 0);
+    break_appends(&b, NULL, 1);
     for (int i = 0; i < 3000 && stand_in_head(b.si, BENCH_JOURNAL) == 4 * BENCH_DOC; i++)
         lab_settle(&b.lab, 10);
     assert_int_equal(a.offsets[0], 4 * BENCH_DOC);
@@ -287,22 +289,12 @@ static void a_part_that_is_sent_to_another_place_is_recorded_there(void **state)
 
 static void another_body_does_not_complete_a_torn_transaction(void **state)
 {
-    const struct stand_in_fault away = {.kind = STAND_IN_GRPC,
-                                        .method = STAND_IN_APPEND,
-                                        .journal = OTHER_JOURNAL,
-                                        .skip = 1,
-                                        .value = 14,
-                                        .times = -1};
     struct bench b = {0};
     struct attempt a;
 
     (void)state;
-    bench_start(&b);
-    jc_journal_unref(lab_create(&b.lab, OTHER_JOURNAL));
-    assert_int_equal(bench_append(&b, 3), 0);
-    b.opened--;
-    bench_reopen(&b);
-    assert_int_equal(stand_in_fault(b.si, &away), 0);
+    start_over_three(&b);
+    break_appends(&b, OTHER_JOURNAL, 1);
     tag = "one body";
     start(&b, &a, PARTS);
     restart(&b, &a);
@@ -324,22 +316,12 @@ static void another_body_does_not_complete_a_torn_transaction(void **state)
 
 static void of_a_torn_transaction_the_missing_part_alone_is_sent(void **state)
 {
-    const struct stand_in_fault away = {.kind = STAND_IN_GRPC,
-                                        .method = STAND_IN_APPEND,
-                                        .journal = OTHER_JOURNAL,
-                                        .skip = 1,
-                                        .value = 14,
-                                        .times = -1};
     struct bench b = {0};
     struct attempt a;
 
     (void)state;
-    bench_start(&b);
-    jc_journal_unref(lab_create(&b.lab, OTHER_JOURNAL));
-    assert_int_equal(bench_append(&b, 3), 0);
-    b.opened--;
-    bench_reopen(&b);
-    assert_int_equal(stand_in_fault(b.si, &away), 0);
+    start_over_three(&b);
+    break_appends(&b, OTHER_JOURNAL, 1);
     start(&b, &a, PARTS);
     restart(&b, &a);
     assert_int_equal(stand_in_head(b.si, BENCH_JOURNAL), 4 * BENCH_DOC);
@@ -358,18 +340,12 @@ static void of_a_torn_transaction_the_missing_part_alone_is_sent(void **state)
 /* A split between the attempts: nothing of the first one lies anywhere. */
 static void what_did_not_land_is_published_by_the_partitions_of_now(void **state)
 {
-    const struct stand_in_fault away = {
-        .kind = STAND_IN_GRPC, .method = STAND_IN_APPEND, .skip = 2, .value = 14, .times = -1};
     struct bench b = {0};
     struct attempt a;
 
     (void)state;
-    bench_start(&b);
-    jc_journal_unref(lab_create(&b.lab, OTHER_JOURNAL));
-    assert_int_equal(bench_append(&b, 3), 0);
-    b.opened--;
-    bench_reopen(&b);
-    assert_int_equal(stand_in_fault(b.si, &away), 0);
+    start_over_three(&b);
+    break_appends(&b, NULL, 2);
     start(&b, &a, PARTS);
     restart(&b, &a);
     start(&b, &a, 1);

@@ -34,19 +34,6 @@ struct rig {
 
 /* --- calls --- */
 
-static void put(struct writer *w, const ProtobufCMessage *m)
-{
-    size_t n = protobuf_c_message_get_packed_size(m);
-    uint8_t *p = mem_alloc(n + 1);
-
-    assert_non_null(p);
-    (void)protobuf_c_message_pack(m, p);
-    wr_u8(w, 0);
-    wr_u32(w, (uint32_t)n);
-    wr_bytes(w, p, n);
-    mem_free(p);
-}
-
 /* Ends with the call's end; the caller does raw_end. */
 static void call(const struct rig *r, const char *path, struct writer *w, struct raw_call *c)
 {
@@ -96,7 +83,7 @@ static void make_journal(const struct rig *r)
     rq.changes = changes;
     rq.n_changes = 1;
     wr_init(&w, 1 << 16);
-    put(&w, &rq.base);
+    raw_put(&w, &rq.base);
     call(r, "/protocol.Journal/Apply", &w, &c);
     assert_true(header_says(&c, "grpc-status: 0"));
     raw_end(&c);
@@ -115,12 +102,12 @@ static void append(const struct rig *r)
     wr_init(&w, 1 << 16);
     gz__append_request__init(&m);
     m.journal = name;
-    put(&w, &m.base);
+    raw_put(&w, &m.base);
     gz__append_request__init(&m);
     m.content = (ProtobufCBinaryData){sizeof content, content};
-    put(&w, &m.base);
+    raw_put(&w, &m.base);
     gz__append_request__init(&m);
-    put(&w, &m.base);
+    raw_put(&w, &m.base);
     call(r, "/protocol.Journal/Append", &w, &c);
     assert_true(header_says(&c, "grpc-status: 0"));
     raw_end(&c);
@@ -141,7 +128,7 @@ static Gz__FragmentsResponse *list(const struct rig *r, int64_t begin_mod, int64
     rq.begin_mod_time = begin_mod;
     rq.end_mod_time = end_mod;
     wr_init(&w, 1 << 16);
-    put(&w, &rq.base);
+    raw_put(&w, &rq.base);
     call(r, "/protocol.Journal/ListFragments", &w, &c);
     frames = raw_response(&c);
     if (frame_next(&frames, &msg))
@@ -187,7 +174,7 @@ static struct answer read_at(const struct rig *r, int64_t offset, int64_t begin_
     rq.offset = offset;
     rq.begin_mod_time = begin_mod;
     wr_init(&w, 1 << 16);
-    put(&w, &rq.base);
+    raw_put(&w, &rq.base);
     call(r, "/protocol.Journal/Read", &w, &c);
     frames = raw_response(&c);
     while (frame_next(&frames, &msg)) {

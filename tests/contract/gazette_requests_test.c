@@ -162,19 +162,6 @@ static void fragments_are_asked_for_as_recorded(void **state)
 
 /* --- specs --- */
 
-static void put(struct writer *w, const ProtobufCMessage *m)
-{
-    size_t n = protobuf_c_message_get_packed_size(m);
-    uint8_t *p = mem_alloc(n + 1);
-
-    assert_non_null(p);
-    (void)protobuf_c_message_pack(m, p);
-    wr_u8(w, 0);
-    wr_u32(w, (uint32_t)n);
-    wr_bytes(w, p, n);
-    mem_free(p);
-}
-
 /* The listed spec of JOURNAL, as lines. */
 static struct blob *listed(struct bench *b)
 {
@@ -231,7 +218,7 @@ static void a_change_of_labels_loses_nothing_of_a_spec(void **state)
     rq.changes = &changes;
     rq.n_changes = 1;
     wr_init(&w, 65536);
-    put(&w, &rq.base);
+    raw_put(&w, &rq.base);
     assert_int_equal(
         raw_start(&c, stand_in_port(b->si), "/protocol.Journal/Apply", blob_span(w.b), NULL), 0);
     assert_true(raw_wait(&c, 0));

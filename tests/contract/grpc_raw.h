@@ -9,12 +9,14 @@
 #include <netinet/in.h>
 #include <nghttp2/nghttp2.h>
 #include <poll.h>
+#include <protobuf-c/protobuf-c.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/writer.h"
 
 #define RAW_WAIT_MS 10000
@@ -32,6 +34,20 @@ struct raw_call {
     uint32_t code; /* of RST_STREAM */
     bool goaway, broken;
 };
+
+/* Appends a message as a frame; what fails is seen in the writer. */
+static inline void raw_put(struct writer *w, const ProtobufCMessage *m)
+{
+    size_t n = protobuf_c_message_get_packed_size(m);
+    uint8_t *p = mem_alloc(n + 1);
+
+    assert_non_null(p);
+    (void)protobuf_c_message_pack(m, p);
+    wr_u8(w, 0);
+    wr_u32(w, (uint32_t)n);
+    wr_bytes(w, p, n);
+    mem_free(p);
+}
 
 static ssize_t raw_source(nghttp2_session *s, int32_t stream, uint8_t *buf, size_t n,
                           uint32_t *flags, nghttp2_data_source *source, void *arg)
