@@ -224,9 +224,7 @@ static void on_head(struct gz_txn *t, int64_t head, enum gz_head_by by)
             compare(t);
     } else if (head == b->begin) { /* it may land yet: gz_begun_fits() sends to the same place */
         found(t, GZ_B_OPEN);
-    } else if (head > b->begin) {
-        found(t, GZ_B_GONE);
-    } else if (gz_head_below(t, by)) {
+    } else if (head > b->begin || gz_head_below(t, by)) {
         found(t, GZ_B_GONE);
     } else {
         gz_part_again(t, E_AGAIN);
